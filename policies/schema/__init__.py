@@ -1,0 +1,52 @@
+"""What policies.yaml may say: frozen, strict models, and the rules between its parts."""
+
+from policies.schema.backends import (
+    Backend,
+    LiteLLMBackend,
+    LlamaCppBackend,
+    ScriptedBackend,
+    Timeouts,
+)
+from policies.schema.document import Model, PolicyFile, Tier, find_faults
+from policies.schema.parts import FAULTS, Fault, KeyPath, Part
+from policies.schema.policy import Chapters, Gist, Policy, Recall, Summaries, View
+from policies.schema.quantities import (
+    FROM_FILE,
+    Size,
+    Unit,
+    parse_duration,
+    parse_size,
+    spell_duration,
+    spell_size,
+    suggest,
+)
+
+__all__ = [
+    "FAULTS",
+    "FROM_FILE",
+    "Backend",
+    "Chapters",
+    "Fault",
+    "Gist",
+    "KeyPath",
+    "LiteLLMBackend",
+    "LlamaCppBackend",
+    "Model",
+    "Part",
+    "Policy",
+    "PolicyFile",
+    "Recall",
+    "ScriptedBackend",
+    "Size",
+    "Summaries",
+    "Tier",
+    "Timeouts",
+    "Unit",
+    "View",
+    "find_faults",
+    "parse_duration",
+    "parse_size",
+    "spell_duration",
+    "spell_size",
+    "suggest",
+]

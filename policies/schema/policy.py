@@ -1,0 +1,165 @@
+"""A policy of policies.yaml: the numbers and choices by which a view is made.
+
+Defaults are the ``local fold`` column of the design ("Numbers"), except where a field says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
+
+from policies.schema.parts import Fault, Part
+from policies.schema.quantities import Chars, MaxOutput, Seconds, Timeout, Unit, ViewSize
+
+_VIEW_SIZES = ("start", "ceiling", "headroom", "keep")
+
+
+class View(Part):
+    """When a view folds and how much it keeps; memory and verbatim together."""
+
+    unit: Unit = "chars"
+    """What the four sizes count. There are no defaults in tokens: all four are written then."""
+    start: Annotated[ViewSize, Field(ge=500, le=20_000_000)] = 48_000
+    """Folding starts above this."""
+    ceiling: Annotated[ViewSize, Field(ge=1_000, le=20_000_000)] = 56_000
+    """Never more than this; a hard cut above it."""
+    headroom: Annotated[ViewSize, Field(ge=100, le=20_000_000)] = 17_000
+    """What one fold frees below start."""
+    keep: Annotated[ViewSize, Field(ge=100, le=20_000_000)] = 16_000
+    """The least that stays verbatim."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_unit(cls, data: Any) -> Any:
+        """Sizes that all say tokens need no ``unit``."""
+        if not isinstance(data, Mapping) or "unit" in data:
+            return data
+        sizes = [data[name] for name in _VIEW_SIZES if name in data]
+        if sizes and all(isinstance(size, str) and size.endswith(" tokens") for size in sizes):
+            return {"unit": "tokens", **data}
+        return data
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        missing = [name for name in _VIEW_SIZES if name not in self.model_fields_set]
+        if self.unit == "tokens" and missing:
+            text = f"a view in tokens has no defaults: {', '.join(missing)} must be written too"
+            self.fail([Fault((), text, "write start, ceiling, headroom and keep in tokens")])
+        faults = []
+        if not self.keep < self.after_fold:
+            text = (
+                f"keep must be below start − headroom: "
+                f"{self.keep:,} is not below {self.start:,} − {self.headroom:,} = "
+                f"{self.after_fold:,}"
+            )
+            where = self.written("keep", "headroom", "start")
+            faults.append(Fault(where, text, "lower keep or headroom, or raise start"))
+        if not self.start < self.ceiling:
+            text = f"start must be below ceiling: {self.start:,} is not below {self.ceiling:,}"
+            where = self.written("ceiling", "start")
+            faults.append(Fault(where, text, "lower start or raise ceiling"))
+        self.fail(faults)
+        return self
+
+    @property
+    def after_fold(self) -> int:
+        """What memory and verbatim are to be at most after a fold, in this view's unit."""
+        return self.start - self.headroom
+
+
+class Chapters(Part):
+    """How spans become chapters, in characters."""
+
+    split: Annotated[Chars, Field(ge=200, le=1_000_000)] = 32_000
+    """The largest span of one chapter."""
+    length: Annotated[Chars, Field(ge=50, le=100_000)] = 1_100
+    """The length asked for a chapter."""
+    stack: Annotated[Chars, Field(ge=100, le=1_000_000)] = 6_000
+    """Chapters above this start a major GC: their older half goes into the gist."""
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if not self.length < self.split:
+            text = (
+                f"a chapter must be shorter than its span: "
+                f"length {self.length:,} is not below split {self.split:,}"
+            )
+            where = self.written("length", "split")
+            self.fail([Fault(where, text, "lower length or raise split")])
+        return self
+
+
+class Gist(Part):
+    """The old generation, in characters."""
+
+    length: Annotated[Chars, Field(ge=50, le=100_000)] = 1_500
+    """The length asked for the gist."""
+
+
+class Summaries(Part):
+    """Who writes chapters, when, and how often it is tried."""
+
+    backends: tuple[str, ...] = ()
+    """Tried in this order; empty: the conversation's own backend."""
+    delay: Annotated[Seconds, Field(ge=0, le=86_400)] = 30.0
+    """Seconds between a turn and the summary that it made due."""
+    max_output: MaxOutput = 4_096
+    """Tokens: there so that nothing is cut, never to make a summary short."""
+    redraws: Annotated[int, Field(ge=0, le=10)] = 1
+    """How often one backend is asked again after an answer that was judged out."""
+    rounds: Annotated[int, Field(ge=1, le=100)] = 3
+    """Rounds over all summarizers before a stand-in is prepared."""
+    timeout: Timeout = 600.0
+    """Seconds for one summary."""
+
+    @field_validator("backends")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise PydanticCustomError(
+                "twice", "each summarizer is named once", {"hint": "redraws asks one again"}
+            )
+        return names
+
+
+class Recall(Part):
+    """Notes of the transcript shown beside the newest message."""
+
+    budget: Annotated[Chars, Field(ge=0, le=100_000)] = 1_500
+    """Characters a turn at most; 0: no recall."""
+
+
+class Policy(Part):
+    """The numbers and choices by which a view is made."""
+
+    name: SkipJsonSchema[str] = ""
+    """The key under which the file lists it; set by PolicyFile, never written."""
+    view: View = View()
+    chapters: Chapters = Chapters()
+    gist: Gist = Gist()
+    summaries: Summaries = Summaries()
+    recall: Recall = Recall()
+    keep_warm: bool = False
+    """Chapters are made ahead of any need, for the day of a migration to a smaller view."""
+    ttl: Annotated[Seconds, Field(ge=3_600)] | None = None
+    """Seconds after its last turn at which a whole conversation is deleted; none: never."""
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        """Memory alone may not fill the budget of a fold. Characters bound no tokens, so a view
+        that counts tokens is not compared here."""
+        memory = self.gist.length + self.chapters.stack
+        if self.view.unit == "chars" and not memory < self.view.after_fold:
+            text = (
+                f"gist and chapters would fill the view: gist.length + chapters.stack = "
+                f"{self.gist.length:,} + {self.chapters.stack:,} = {memory:,} is not below "
+                f"view.start − view.headroom = {self.view.start:,} − {self.view.headroom:,} = "
+                f"{self.view.after_fold:,}"
+            )
+            where = self.written("chapters", "gist", "view")
+            self.fail([Fault(where, text, "lower chapters.stack or gist.length")])
+        return self
