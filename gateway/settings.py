@@ -1,0 +1,105 @@
+"""What the environment and the command line decide before anything is built."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.errors import ConfigurationError
+
+DEFAULT_DATABASE = "sqlite:///foldgate.db"
+DEFAULT_PORT = 8400
+# 2 MB messages and a few base64 images fit; a body beyond that is refused before it is parsed.
+DEFAULT_BODY_LIMIT = 64 * 1024 * 1024
+# Clients' own names for a conversation (facts of the field), looked up case-insensitively.
+CONVERSATION_HEADERS = (
+    "x-conversation-id",
+    "x-openwebui-chat-id",
+    "x-session-id",
+    "x-litellm-session-id",
+    "x-librechat-conversation-id",
+)
+USER_HEADERS = ("x-openwebui-user-id", "x-librechat-user-id", "x-foldgate-user")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Frozen settings of one process.
+
+    keys maps an API key to its owner's name; empty on loopback means that everybody is `local`.
+    Sizes in bytes, times in seconds.
+    """
+
+    policies: Path = Path("policies.yaml")
+    database_url: str = DEFAULT_DATABASE
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    admin_key: str | None = field(default=None, repr=False)
+    synchronous: str = "NORMAL"
+    body_limit: int = DEFAULT_BODY_LIMIT
+    ping_seconds: float = 12.0
+    hold_seconds: float = 10.0
+    conversation_headers: tuple[str, ...] = CONVERSATION_HEADERS
+    user_headers: tuple[str, ...] = USER_HEADERS
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def parse_keys(text: str) -> dict[str, str]:
+    """`owner=key,owner=key` as {key: owner}.
+
+    Raises ConfigurationError on a part without `=`, an empty half, or a key given twice.
+    No key is repeated in the message.
+    """
+    keys: dict[str, str] = {}
+    for number, part in enumerate(filter(None, (p.strip() for p in text.split(","))), start=1):
+        owner, found, key = part.partition("=")
+        owner, key = owner.strip(), key.strip()
+        if not found or not owner or not key:
+            raise ConfigurationError(
+                f"FOLDGATE_KEYS: part {number} is not owner=key; write owner=key,owner=key"
+            )
+        if key in keys:
+            raise ConfigurationError(f"FOLDGATE_KEYS: part {number} repeats an earlier key")
+        keys[key] = owner
+    return keys
+
+
+def read_settings(environ: Mapping[str, str], **overrides: object) -> Settings:
+    """Settings from environment variables; overrides (from flags) win where not None.
+
+    Raises ConfigurationError when the result would serve strangers without keys.
+    """
+    values: dict[str, object] = {"environ": dict(environ)}
+    if path := environ.get("FOLDGATE_POLICIES"):
+        values["policies"] = Path(path)
+    if url := environ.get("FOLDGATE_DATABASE_URL"):
+        values["database_url"] = url
+    if keys := environ.get("FOLDGATE_KEYS"):
+        values["keys"] = parse_keys(keys)
+    if admin := environ.get("FOLDGATE_ADMIN_KEY"):
+        values["admin_key"] = admin
+    if mode := environ.get("FOLDGATE_SYNCHRONOUS"):
+        if mode.upper() not in {"NORMAL", "FULL"}:
+            raise ConfigurationError("FOLDGATE_SYNCHRONOUS must be NORMAL or FULL")
+        values["synchronous"] = mode.upper()
+    values.update({name: value for name, value in overrides.items() if value is not None})
+    settings = Settings(**values)  # type: ignore[arg-type]
+    if not settings.loopback and not settings.keys:
+        raise ConfigurationError(
+            f"{settings.host} can be reached from other machines: set FOLDGATE_KEYS=owner=key,… "
+            "or bind to 127.0.0.1"
+        )
+    return settings

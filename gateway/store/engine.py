@@ -1,0 +1,149 @@
+"""The database: one writer, a few readers, all off the event loop.
+
+SQLite has one writer at a time. Writes run one after another on a thread of their own inside
+BEGIN IMMEDIATE (a read transaction upgraded to a write would fail at once, whatever the timeout);
+reads run on a small pool and never wait for the writer (WAL).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from gateway.errors import ConfigurationError
+from gateway.store.migrations import migrate
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger("foldgate.store")
+
+# Another process (a command beside the server) may hold the write lock: wait, do not fail.
+BUSY_TIMEOUT_MS = 15_000
+READERS = 3
+
+
+def _on_connect(synchronous: str) -> Callable[[sqlite3.Connection, object], None]:
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own BEGIN would be DEFERRED; ours is emitted in _on_begin.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        mode = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            # A network file system has no shared memory: WAL would corrupt or hang there.
+            log.warning("SQLite runs in journal mode %s, not WAL: is the file on a network disk?", mode)
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute(f"PRAGMA synchronous={synchronous}")
+        # Deleted text must not stay readable in free pages (law 10).
+        cursor.execute("PRAGMA secure_delete=ON")
+        cursor.execute("PRAGMA cache_size=-16000")
+        cursor.close()
+
+    return prepare
+
+
+def _on_begin(statement: str) -> Callable[[Connection], None]:
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+
+    return begin
+
+
+def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> Engine:
+    """An engine whose transactions begin the right way for their purpose.
+
+    Raises ConfigurationError for a URL that is none, or a database other than SQLite.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(
+            "the database URL cannot be read; write sqlite:///path/to/foldgate.db"
+        ) from error
+    if parsed.get_backend_name() != "sqlite":
+        raise ConfigurationError(
+            f"databases of kind {parsed.get_backend_name()!r} are not supported yet; "
+            "write sqlite:///path/to/foldgate.db"
+        )
+    if not parsed.database or parsed.database == ":memory:":
+        raise ConfigurationError(
+            "an in-memory database would forget everything; write sqlite:///path/to/foldgate.db"
+        )
+    engine = create_engine(
+        parsed, pool_size=pool_size, max_overflow=0, pool_timeout=60, query_cache_size=1000
+    )
+    event.listen(engine, "connect", _on_connect(synchronous))
+    event.listen(engine, "begin", _on_begin("BEGIN IMMEDIATE" if write else "BEGIN"))
+    return engine
+
+
+class Store:
+    """Runs store functions in transactions on threads.
+
+    `await store.write(function, …)` calls function(connection, …) in one write transaction and
+    commits; `await store.read(…)` likewise on a reader. The synchronous twins `writing` and
+    `reading` serve commands and tests.
+    """
+
+    def __init__(self, url: str, *, synchronous: str = "NORMAL") -> None:
+        self.url = url
+        self._writer = build_engine(url, synchronous=synchronous, pool_size=1, write=True)
+        self._reader = build_engine(url, synchronous=synchronous, pool_size=READERS, write=False)
+        self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
+        self._read_threads = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+
+    def open(self) -> None:
+        """Make the file if there is none and bring its tables up to date; a failure is raised."""
+        database = self._writer.url.database
+        assert database is not None
+        folder = Path(database).parent
+        if not folder.is_dir():
+            raise ConfigurationError(f"the folder of the database does not exist: {folder}")
+        try:
+            migrate(self._writer)
+        except OperationalError as error:
+            raise ConfigurationError(f"the database cannot be opened: {error.orig}") from error
+
+    async def write(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._write_thread, lambda: self.writing(function, *args, **kwargs)
+        )
+
+    async def read(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._read_threads, lambda: self.reading(function, *args, **kwargs)
+        )
+
+    def writing(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self._writer.begin() as connection:
+            return function(connection, *args, **kwargs)
+
+    def reading(
+        self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self._reader.begin() as connection:
+            return function(connection, *args, **kwargs)
+
+    def close(self) -> None:
+        """Finish what is queued and let go of every connection and thread."""
+        self._write_thread.shutdown(wait=True)
+        self._read_threads.shutdown(wait=True)
+        self._writer.dispose()
+        self._reader.dispose()

@@ -1,0 +1,334 @@
+"""The tables. DESIGN.md, "State on one page", says why each is as it is.
+
+Every row hangs on a conversation and every conversation on an owner; foreign keys cascade, so a
+deletion is one statement. Times are milliseconds since 1970 (UTC), sizes characters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+# SQLite gives rowids (and never a used one again) only to INTEGER PRIMARY KEY AUTOINCREMENT.
+_Key = BigInteger().with_variant(Integer, "sqlite")
+_STEADY = {"sqlite_autoincrement": True}
+
+
+def _pk() -> Any:
+    return Field(default=None, sa_column=Column(_Key, primary_key=True, autoincrement=True))
+
+
+def _ref(target: str, *, nullable: bool = False, index: bool = False) -> Any:
+    return Field(
+        default=None,
+        sa_column=Column(
+            _Key, ForeignKey(target, ondelete="CASCADE"), nullable=nullable, index=index
+        ),
+    )
+
+
+def _text(*, nullable: bool = False, unique: bool = False) -> Any:
+    return Field(default=None, sa_column=Column(Text, nullable=nullable, unique=unique))
+
+
+def _big(*, nullable: bool = False) -> Any:
+    return Field(default=None, sa_column=Column(_Key, nullable=nullable))
+
+
+class Owner(SQLModel, table=True):
+    """The name of a key's owner plus the forwarded user ("" where none is forwarded)."""
+
+    __tablename__ = "owners"
+    __table_args__ = (UniqueConstraint("name", "user"), _STEADY)
+    pk: int | None = _pk()
+    name: str = _text()
+    user: str = _text()
+    created_ms: int = _big()
+
+
+class Conversation(SQLModel, table=True):
+    """One transcript. head_pk is the newest message; it moves with every turn."""
+
+    __tablename__ = "conversations"
+    __table_args__ = (Index("ix_conversations_owner", "owner_pk", "touched_ms"), _STEADY)
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    owner_pk: int = _ref("owners.pk")
+    head_pk: int | None = _big(nullable=True)
+    model: str = _text()
+    backend: str | None = _text(nullable=True)
+    archived: bool = False
+    created_ms: int = _big()
+    touched_ms: int = _big()
+
+
+class ConversationAlias(SQLModel, table=True):
+    """A client's own id for a conversation, within its owner."""
+
+    __tablename__ = "conversation_aliases"
+    owner_pk: int = Field(
+        sa_column=Column(_Key, ForeignKey("owners.pk", ondelete="CASCADE"), primary_key=True)
+    )
+    alias: str = Field(sa_column=Column(Text, primary_key=True))
+    conversation_pk: int = _ref("conversations.pk", index=True)
+
+
+class Message(SQLModel, table=True):
+    """A node of the tree; never updated.
+
+    content is the digest of the message alone (alignment of trimmed histories); anchored says that
+    the gateway itself produced this message or one before it on its path.
+    parent_pk and jump_pk stay within the conversation and carry no foreign key of their own:
+    the rows of a conversation come and go together.
+    """
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        Index("ix_messages_chain", "owner_pk", "chain"),
+        Index("ix_messages_depth", "conversation_pk", "depth"),
+        Index("ix_messages_content", "conversation_pk", "content"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    conversation_pk: int = _ref("conversations.pk")
+    owner_pk: int = _big()
+    parent_pk: int | None = _big(nullable=True)
+    depth: int
+    jump_pk: int | None = _big(nullable=True)
+    jump_depth: int
+    chain: str = _text()
+    content: str = _text()
+    role: str = _text()
+    raw: str = _text()
+    text: str | None = _text(nullable=True)
+    chars: int
+    cum_chars: int = _big()
+    opens: bool
+    produced: bool = False
+    anchored: bool = False
+    backend: str | None = _text(nullable=True)
+    finish_reason: str | None = _text(nullable=True)
+    partial: bool = False
+    created_ms: int = _big()
+
+
+class SystemText(SQLModel, table=True):
+    """The system messages of one turn as they came: JSON list of [depth it stood after, message]."""
+
+    __tablename__ = "system_texts"
+    __table_args__ = (UniqueConstraint("conversation_pk", "digest"), _STEADY)
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk")
+    digest: str = _text()
+    body: str = _text()
+    created_ms: int = _big()
+
+
+class Attempt(SQLModel, table=True):
+    """One upstream call for a turn (or apart from any), what it cost and how it ended."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (
+        Index("ix_attempts_asked", "asked_pk"),
+        Index("ix_attempts_conversation", "conversation_pk"),
+        Index("ix_attempts_state", "state"),
+        Index("ix_attempts_key", "conversation_pk", "idempotency_key"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    conversation_pk: int = _ref("conversations.pk")
+    asked_pk: int = _big()
+    reply_pk: int | None = _big(nullable=True)
+    system_pk: int | None = _big(nullable=True)
+    fold_pk: int | None = _big(nullable=True)
+    backend: str = _text()
+    policy: str = _text()
+    model: str = _text()
+    boot: str = _text()
+    view_kind: str = _text()
+    state: str = _text()
+    finish_reason: str | None = _text(nullable=True)
+    error: str | None = _text(nullable=True)
+    idempotency_key: str | None = _text(nullable=True)
+    memory_chars: int = 0
+    verbatim_chars: int = 0
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    started_ms: int = _big()
+    ended_ms: int | None = _big(nullable=True)
+
+
+class Fold(SQLModel, table=True):
+    """The moment at which a policy's view swaps verbatim messages for chapters.
+
+    border_pk is the last folded message; memory is the JSON list of chapter version pks in
+    order (behind the gist). kind: fold, cut or migration.
+    """
+
+    __tablename__ = "folds"
+    __table_args__ = (
+        UniqueConstraint("conversation_pk", "policy", "at_pk"),
+        Index("ix_folds_deepest", "conversation_pk", "policy", "at_depth"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk")
+    policy: str = _text()
+    at_pk: int = _big()
+    at_depth: int
+    border_pk: int = _big()
+    border_depth: int
+    border_cum: int = _big()
+    kind: str = _text()
+    gist_pk: int | None = _big(nullable=True)
+    memory: str = _text()
+    memory_chars: int
+    stand_ins: int = 0
+    revision: str = _text()
+    created_ms: int = _big()
+
+
+class Chapter(SQLModel, table=True):
+    """A span of the transcript that is, or is to be, a chapter. Without a version it is debt."""
+
+    __tablename__ = "chapters"
+    __table_args__ = (UniqueConstraint("conversation_pk", "last_pk", "first_pk"), _STEADY)
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    conversation_pk: int = _ref("conversations.pk")
+    first_pk: int = _big()
+    last_pk: int = _big()
+    first_depth: int
+    last_depth: int
+    source_chars: int
+    created_ms: int = _big()
+
+
+class ChapterVersion(SQLModel, table=True):
+    """One text of a chapter; never updated. origin: model, stand-in or owner."""
+
+    __tablename__ = "chapter_versions"
+    __table_args__ = (UniqueConstraint("chapter_pk", "version"), _STEADY)
+    pk: int | None = _pk()
+    chapter_pk: int = _ref("chapters.pk")
+    conversation_pk: int = _ref("conversations.pk", index=True)
+    version: int
+    text: str = _text()
+    origin: str = _text()
+    backend: str | None = _text(nullable=True)
+    prompt: str | None = _text(nullable=True)
+    created_ms: int = _big()
+
+
+class Gist(SQLModel, table=True):
+    """The old generation of one policy: everything up to last_pk in one text; versions stay."""
+
+    __tablename__ = "gists"
+    __table_args__ = (
+        UniqueConstraint("conversation_pk", "policy", "last_pk", "version"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk")
+    policy: str = _text()
+    last_pk: int = _big()
+    last_depth: int
+    version: int
+    sources: str = _text()
+    text: str = _text()
+    origin: str = _text()
+    backend: str | None = _text(nullable=True)
+    prompt: str | None = _text(nullable=True)
+    created_ms: int = _big()
+
+
+class Job(SQLModel, table=True):
+    """A piece of background work. The row is the truth; bells only ring.
+
+    payload holds row numbers, never text. key makes the work unique.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_due", "state", "run_at_ms"), _STEADY)
+    pk: int | None = _pk()
+    key: str = _text(unique=True)
+    kind: str = _text()
+    conversation_pk: int = _ref("conversations.pk", index=True)
+    state: str = _text()
+    run_at_ms: int = _big()
+    attempts: int = 0
+    lease: str | None = _text(nullable=True)
+    lease_until_ms: int | None = _big(nullable=True)
+    backend: str | None = _text(nullable=True)
+    policy: str = _text()
+    payload: str = _text()
+    error_kind: str | None = _text(nullable=True)
+    error: str | None = _text(nullable=True)
+    created_ms: int = _big()
+    updated_ms: int = _big()
+
+
+class Quarantined(SQLModel, table=True):
+    """An output that the judge refused: for people to read, never for a model."""
+
+    __tablename__ = "quarantine"
+    __table_args__ = (_STEADY,)
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk", index=True)
+    chapter_pk: int | None = _big(nullable=True)
+    kind: str = _text()
+    backend: str = _text()
+    reasons: str = _text()
+    text: str = _text()
+    finish_reason: str | None = _text(nullable=True)
+    created_ms: int = _big()
+
+
+class TokenRatio(SQLModel, table=True):
+    """Characters per token of one conversation on one backend, learned from usage."""
+
+    __tablename__ = "token_ratios"
+    conversation_pk: int = Field(
+        sa_column=Column(_Key, ForeignKey("conversations.pk", ondelete="CASCADE"), primary_key=True)
+    )
+    backend: str = Field(sa_column=Column(Text, primary_key=True))
+    ratio: float
+
+
+class KvWipe(SQLModel, table=True):
+    """A slot or file that held a deleted conversation. Outlives it on purpose."""
+
+    __tablename__ = "kv_outbox"
+    __table_args__ = (_STEADY,)
+    pk: int | None = _pk()
+    conversation_id: str = _text()
+    backend: str = _text()
+    slot: int | None = None
+    created_ms: int = _big()
+    done_ms: int | None = _big(nullable=True)
+
+
+class PolicyRevision(SQLModel, table=True):
+    """A revision of policies.yaml that was in force; secrets stay ${VAR} in its text."""
+
+    __tablename__ = "policy_revisions"
+    digest: str = Field(sa_column=Column(Text, primary_key=True))
+    text: str = _text()
+    created_ms: int = _big()
+
+
+class BootRow(SQLModel, table=True):
+    """A run of the program: attempts of a boot that is over are known to be dead."""
+
+    __tablename__ = "boots"
+    id: str = Field(sa_column=Column(Text, primary_key=True))
+    pid: int
+    beat_ms: int = _big()
+
+
+METADATA = SQLModel.metadata

@@ -1,0 +1,489 @@
+"""The message tree: append, find, walk. Every function takes a connection; none commits.
+
+A message's id is a digest of its parent's id and its own canonical content; the root's parent is
+the conversation. What is asked again inserts nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, text, update
+
+from gateway.store.tables import Conversation, ConversationAlias, Message, Owner, SystemText
+
+owners = Owner.__table__  # type: ignore[attr-defined]
+conversations = Conversation.__table__  # type: ignore[attr-defined]
+aliases = ConversationAlias.__table__  # type: ignore[attr-defined]
+messages = Message.__table__  # type: ignore[attr-defined]
+system_texts = SystemText.__table__  # type: ignore[attr-defined]
+
+# Digests a lookup asks for at once: the newest few find nearly every continued conversation.
+_LOOKUP_STEPS = (8, 64, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message about to be stored.
+
+    raw is its JSON text as stored, canonical what identifies it, chars its cost in a view.
+    """
+
+    role: str
+    raw: str
+    canonical: bytes
+    text: str | None
+    chars: int
+    opens: bool
+    produced: bool = False
+    backend: str | None = None
+    finish_reason: str | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Where a message stands: enough to append to it without reading its ancestors."""
+
+    pk: int
+    id: str
+    depth: int
+    chain: str
+    cum_chars: int
+    jump_pk: int | None
+    jump_depth: int
+    role: str
+    content: str
+    opens: bool
+    anchored: bool
+    parent_pk: int | None
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    pk: int
+    id: str
+    owner_pk: int
+    head_pk: int | None
+    model: str
+    created_ms: int
+    touched_ms: int
+    archived: bool
+
+
+_NODE = (
+    messages.c.pk,
+    messages.c.id,
+    messages.c.depth,
+    messages.c.chain,
+    messages.c.cum_chars,
+    messages.c.jump_pk,
+    messages.c.jump_depth,
+    messages.c.role,
+    messages.c.content,
+    messages.c.opens,
+    messages.c.anchored,
+    messages.c.parent_pk,
+    messages.c.chars,
+)
+_CONVERSATION = (
+    conversations.c.pk,
+    conversations.c.id,
+    conversations.c.owner_pk,
+    conversations.c.head_pk,
+    conversations.c.model,
+    conversations.c.created_ms,
+    conversations.c.touched_ms,
+    conversations.c.archived,
+)
+
+_NODE_BY_PK = select(*_NODE).where(messages.c.pk == bindparam("pk"))
+_NODE_BY_ID = select(*_NODE).where(
+    messages.c.id == bindparam("id"), messages.c.conversation_pk == bindparam("conversation")
+)
+_CONVERSATION_BY_ID = select(*_CONVERSATION).where(
+    conversations.c.owner_pk == bindparam("owner"), conversations.c.id == bindparam("id")
+)
+_CONVERSATION_BY_ALIAS = (
+    select(*_CONVERSATION)
+    .join(aliases, aliases.c.conversation_pk == conversations.c.pk)
+    .where(aliases.c.owner_pk == bindparam("owner"), aliases.c.alias == bindparam("alias"))
+)
+_CONVERSATION_BY_PK = select(*_CONVERSATION).where(
+    conversations.c.owner_pk == bindparam("owner"), conversations.c.pk == bindparam("pk")
+)
+_INSERT = insert(messages)
+_TOUCH = (
+    update(conversations)
+    .where(conversations.c.pk == bindparam("which"))
+    .values(
+        head_pk=bindparam("head"),
+        touched_ms=bindparam("now"),
+        model=bindparam("asked"),
+    )
+)
+
+
+def message_digest(parent_id: str, canonical: bytes) -> str:
+    """A message's id: 160 bits over its parent's id and its canonical content."""
+    return hashlib.blake2b(parent_id.encode() + b"\x00" + canonical, digest_size=20).hexdigest()
+
+
+def chain_digest(previous: str, canonical: bytes) -> str:
+    """Like the id, but with an empty root: the same for equal histories of one owner."""
+    return hashlib.blake2b(previous.encode() + b"\x00" + canonical, digest_size=16).hexdigest()
+
+
+def content_digest(canonical: bytes) -> str:
+    """The message alone, wherever it stands."""
+    return hashlib.blake2b(canonical, digest_size=12).hexdigest()
+
+
+def chain_digests(canonicals: Iterable[bytes]) -> list[str]:
+    """The chain digest after each message of a history."""
+    chains: list[str] = []
+    previous = ""
+    for canonical in canonicals:
+        previous = chain_digest(previous, canonical)
+        chains.append(previous)
+    return chains
+
+
+def find_owner(connection: Connection, name: str, user: str) -> int | None:
+    """The owner's row number, or None where this owner never spoke."""
+    statement = select(owners.c.pk).where(owners.c.name == name, owners.c.user == user)
+    return connection.execute(statement).scalar()
+
+
+def ensure_owner(connection: Connection, name: str, user: str, now_ms: int) -> int:
+    """The owner's row number; a new owner gets a row."""
+    if (found := find_owner(connection, name, user)) is not None:
+        return found
+    made = connection.execute(insert(owners).values(name=name, user=user, created_ms=now_ms))
+    return int(made.inserted_primary_key[0])
+
+
+def _conversation(row: Row[Any] | None) -> ConversationRow | None:
+    return None if row is None else ConversationRow(*row)
+
+
+def find_conversation(connection: Connection, owner_pk: int, name: str) -> ConversationRow | None:
+    """By Foldgate's id or by a client's alias, always within the owner."""
+    by_alias = connection.execute(_CONVERSATION_BY_ALIAS, {"owner": owner_pk, "alias": name})
+    if (row := by_alias.first()) is not None:
+        return ConversationRow(*row)
+    return _conversation(
+        connection.execute(_CONVERSATION_BY_ID, {"owner": owner_pk, "id": name}).first()
+    )
+
+
+def conversation_by_pk(connection: Connection, owner_pk: int, pk: int) -> ConversationRow | None:
+    return _conversation(
+        connection.execute(_CONVERSATION_BY_PK, {"owner": owner_pk, "pk": pk}).first()
+    )
+
+
+def create_conversation(
+    connection: Connection, owner_pk: int, *, alias: str | None, model: str, now_ms: int
+) -> ConversationRow:
+    """A new, empty conversation of this owner, under the client's alias if it gave one."""
+    public = f"conv_{secrets.token_hex(12)}"
+    made = connection.execute(
+        insert(conversations).values(
+            id=public,
+            owner_pk=owner_pk,
+            model=model,
+            archived=False,
+            created_ms=now_ms,
+            touched_ms=now_ms,
+        )
+    )
+    pk = int(made.inserted_primary_key[0])
+    if alias is not None:
+        connection.execute(
+            insert(aliases).values(owner_pk=owner_pk, alias=alias, conversation_pk=pk)
+        )
+    return ConversationRow(pk, public, owner_pk, None, model, now_ms, now_ms, False)
+
+
+def touch_conversation(
+    connection: Connection, pk: int, *, head_pk: int, model: str, now_ms: int
+) -> None:
+    """Move the newest head."""
+    connection.execute(_TOUCH, {"which": pk, "head": head_pk, "now": now_ms, "asked": model})
+
+
+def node_by_pk(connection: Connection, pk: int) -> Node:
+    """The node of a row number taken from another row; a missing one is a broken database."""
+    return Node(*connection.execute(_NODE_BY_PK, {"pk": pk}).one())
+
+
+def node_by_id(connection: Connection, conversation_pk: int, id: str) -> Node | None:
+    row = connection.execute(_NODE_BY_ID, {"id": id, "conversation": conversation_pk}).first()
+    return None if row is None else Node(*row)
+
+
+def deepest_known(
+    connection: Connection, conversation: ConversationRow, chains: Sequence[str]
+) -> tuple[int, Node] | None:
+    """The last of these chain digests that stands in the conversation: (index, node)."""
+    for start, stop in _steps_from_tail(len(chains)):
+        wanted = {chain: index for index, chain in enumerate(chains[start:stop], start)}
+        rows = connection.execute(
+            select(*_NODE).where(
+                messages.c.conversation_pk == conversation.pk,
+                messages.c.owner_pk == conversation.owner_pk,
+                messages.c.chain.in_(wanted),
+            )
+        ).all()
+        if rows:
+            node = max((Node(*row) for row in rows), key=lambda node: wanted[node.chain])
+            return wanted[node.chain], node
+    return None
+
+
+def conversations_by_chain(
+    connection: Connection, owner_pk: int, chains: Sequence[str]
+) -> list[tuple[int, int, bool]]:
+    """Who knows the deepest of these digests: (conversation, index, anchored), newest head first."""
+    for start, stop in _steps_from_tail(len(chains)):
+        wanted = {chain: index for index, chain in enumerate(chains[start:stop], start)}
+        rows = connection.execute(
+            select(messages.c.conversation_pk, messages.c.chain, messages.c.anchored)
+            .join(conversations, conversations.c.pk == messages.c.conversation_pk)
+            .where(messages.c.owner_pk == owner_pk, messages.c.chain.in_(wanted))
+            .order_by(conversations.c.touched_ms.desc(), conversations.c.pk.desc())
+        ).all()
+        found = [(row[0], wanted[row[1]], bool(row[2])) for row in rows]
+        if found:
+            return sorted(found, key=lambda item: -item[1])
+    return []
+
+
+def _steps_from_tail(total: int) -> Iterable[tuple[int, int]]:
+    stop, step = total, 0
+    while stop > 0:
+        start = max(0, stop - _LOOKUP_STEPS[min(step, len(_LOOKUP_STEPS) - 1)])
+        yield start, stop
+        stop, step = start, step + 1
+
+
+def nodes_by_content(connection: Connection, conversation_pk: int, content: str) -> list[Node]:
+    """Messages that say exactly this, newest first."""
+    rows = connection.execute(
+        select(*_NODE)
+        .where(messages.c.conversation_pk == conversation_pk, messages.c.content == content)
+        .order_by(messages.c.pk.desc())
+        .limit(32)
+    )
+    return [Node(*row) for row in rows]
+
+
+def _reserve(connection: Connection, count: int) -> int:
+    """The first of `count` row numbers that nobody ever had: AUTOINCREMENT never re-uses one."""
+    last = connection.execute(text("SELECT seq FROM sqlite_sequence WHERE name='messages'"))
+    return int(last.scalar() or 0) + 1
+
+
+def append_messages(
+    connection: Connection,
+    conversation: ConversationRow,
+    parent: Node | None,
+    new: Sequence[NewMessage],
+    now_ms: int,
+) -> list[Node]:
+    """Store messages one below the other under parent; known ones are found, not inserted.
+
+    Returns their nodes in order. A message is known when a child of the same parent has its id;
+    the first raw form wins.
+    """
+    nodes: list[Node] = []
+    seen: dict[int, Node] = {} if parent is None else {parent.pk: parent}
+    rows: list[dict[str, Any]] = []
+    at = parent
+    fresh = False
+    next_pk = 0
+    for message in new:
+        id = message_digest(conversation.id if at is None else at.id, message.canonical)
+        if not fresh and (known := node_by_id(connection, conversation.pk, id)) is not None:
+            at = known
+            seen[known.pk] = known
+            nodes.append(known)
+            continue
+        if not fresh:
+            fresh = True
+            next_pk = _reserve(connection, len(new))
+        jump_pk, jump_depth = _jump(connection, at, seen)
+        at = Node(
+            pk=next_pk,
+            id=id,
+            depth=1 if at is None else at.depth + 1,
+            chain=chain_digest("" if at is None else at.chain, message.canonical),
+            cum_chars=(0 if at is None else at.cum_chars) + message.chars,
+            jump_pk=jump_pk,
+            jump_depth=jump_depth,
+            role=message.role,
+            content=content_digest(message.canonical),
+            opens=message.opens,
+            anchored=message.produced or (at is not None and at.anchored),
+            parent_pk=None if at is None else at.pk,
+            chars=message.chars,
+        )
+        next_pk += 1
+        seen[at.pk] = at
+        nodes.append(at)
+        rows.append(_message_row(conversation, at, message, now_ms))
+    if rows:
+        connection.execute(_INSERT, rows)
+    return nodes
+
+
+def _message_row(
+    conversation: ConversationRow, node: Node, message: NewMessage, now_ms: int
+) -> dict[str, Any]:
+    return {
+        "pk": node.pk,
+        "id": node.id,
+        "conversation_pk": conversation.pk,
+        "owner_pk": conversation.owner_pk,
+        "parent_pk": node.parent_pk,
+        "depth": node.depth,
+        "jump_pk": node.jump_pk,
+        "jump_depth": node.jump_depth,
+        "chain": node.chain,
+        "content": node.content,
+        "role": node.role,
+        "raw": message.raw,
+        "text": message.text,
+        "chars": message.chars,
+        "cum_chars": node.cum_chars,
+        "opens": message.opens,
+        "produced": message.produced,
+        "anchored": node.anchored,
+        "backend": message.backend,
+        "finish_reason": message.finish_reason,
+        "partial": message.partial,
+        "created_ms": now_ms,
+    }
+
+
+def _jump(
+    connection: Connection, parent: Node | None, seen: dict[int, Node]
+) -> tuple[int | None, int]:
+    """The skip pointer of a child of parent (skew-binary: its length depends on depth alone)."""
+    if parent is None:
+        return None, 0
+    if parent.jump_pk is None:
+        return parent.pk, parent.depth
+    jump = seen.get(parent.jump_pk)
+    if jump is None:
+        jump = seen[parent.jump_pk] = node_by_pk(connection, parent.jump_pk)
+    if parent.depth - parent.jump_depth == parent.jump_depth - jump.jump_depth:
+        return jump.jump_pk, jump.jump_depth
+    return parent.pk, parent.depth
+
+
+_ANCESTOR = text(
+    """
+    WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
+      SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
+      UNION ALL
+      SELECT m.pk, m.depth, m.parent_pk, m.jump_pk, m.jump_depth
+      FROM walk w JOIN messages m
+        ON m.pk = CASE WHEN w.jump_pk IS NOT NULL AND w.jump_depth >= :depth
+                       THEN w.jump_pk ELSE w.parent_pk END
+      WHERE w.depth > :depth
+    )
+    SELECT pk FROM walk WHERE depth = :depth
+    """
+)
+_WALK = text(
+    """
+    WITH RECURSIVE walk(pk, parent_pk, depth) AS (
+      SELECT pk, parent_pk, depth FROM messages WHERE pk = :head
+      UNION ALL
+      SELECT m.pk, m.parent_pk, m.depth FROM walk w JOIN messages m ON m.pk = w.parent_pk
+      WHERE w.depth - 1 > :above
+    )
+    SELECT m.pk, m.id, m.parent_pk, m.depth, m.role, m.raw, m.chars, m.cum_chars, m.opens,
+           m.backend, m.finish_reason, m.partial, m.created_ms
+    FROM walk w JOIN messages m ON m.pk = w.pk WHERE m.depth > :above ORDER BY m.depth
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A row of a path as it is read back; raw is the message's JSON text."""
+
+    pk: int
+    id: str
+    parent_pk: int | None
+    depth: int
+    role: str
+    raw: str
+    chars: int
+    cum_chars: int
+    opens: bool
+    backend: str | None
+    finish_reason: str | None
+    partial: bool
+    created_ms: int
+
+
+def ancestor_at(connection: Connection, head_pk: int, depth: int) -> int | None:
+    """The row number of the message at this depth on the path to head; O(log depth) rows."""
+    return connection.execute(_ANCESTOR, {"head": head_pk, "depth": depth}).scalar()
+
+
+def on_path(connection: Connection, pk: int, depth: int, head: Node) -> bool:
+    """Whether the message (pk at depth) is head or one of its ancestors."""
+    if depth > head.depth:
+        return False
+    if pk in (head.pk, head.parent_pk):
+        return True
+    return ancestor_at(connection, head.pk, depth) == pk
+
+
+def path_between(connection: Connection, head_pk: int, above: int) -> list[StoredMessage]:
+    """The messages deeper than `above` up to head, oldest first: reads those rows only."""
+    rows = connection.execute(_WALK, {"head": head_pk, "above": above})
+    return [StoredMessage(*row) for row in rows]
+
+
+def ensure_system_text(
+    connection: Connection, conversation_pk: int, body: str, now_ms: int
+) -> int:
+    """The row of this turn's system messages; the same text is stored once a conversation."""
+    digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
+    found = connection.execute(
+        select(system_texts.c.pk).where(
+            system_texts.c.conversation_pk == conversation_pk, system_texts.c.digest == digest
+        )
+    ).scalar()
+    if found is not None:
+        return int(found)
+    made = connection.execute(
+        insert(system_texts).values(
+            conversation_pk=conversation_pk, digest=digest, body=body, created_ms=now_ms
+        )
+    )
+    return int(made.inserted_primary_key[0])
+
+
+def system_text(connection: Connection, pk: int) -> str:
+    """The body stored under this row number."""
+    return str(
+        connection.execute(select(system_texts.c.body).where(system_texts.c.pk == pk)).scalar_one()
+    )
+
+
+def count_messages(connection: Connection, conversation_pk: int) -> int:
+    """All messages of all branches."""
+    statement = select(func.count()).where(messages.c.conversation_pk == conversation_pk)
+    return int(connection.execute(statement).scalar_one())

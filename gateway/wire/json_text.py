@@ -1,0 +1,52 @@
+"""JSON in and out, fast where possible, exact always.
+
+orjson is several times faster but refuses lone surrogates, which are valid JSON and which clients
+send (half an emoji cut by a UTF-16 editor). The standard library holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+
+class NotJson(ValueError):
+    """The bytes are no JSON document; the message says where."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotJson(f"{name} is not JSON")
+
+
+def loads(data: bytes | str) -> Any:
+    """The value of a JSON text. Raises NotJson."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass  # perhaps only a lone surrogate: let the exact parser decide
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise NotJson("nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise NotJson(f"not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise NotJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON text in Unicode; ASCII-escaped where a lone surrogate demands it."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def dump_bytes(value: Any) -> bytes:
+    """Like dumps, as UTF-8."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
