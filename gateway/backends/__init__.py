@@ -1,0 +1,1 @@
+"""The models behind the gateway: llama.cpp's server, the cloud through LiteLLM, a scripted one."""

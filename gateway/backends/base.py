@@ -1,0 +1,106 @@
+"""What a backend is to the flows: one call in, chunks or a whole answer out, faults by one name.
+
+A backend never retries and never chooses another backend: one owner of retries stands above it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Purpose = Literal["chat", "summary", "gist", "auxiliary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a model, final in every byte.
+
+    `messages` are JSON objects in UTF-8, one each, as the view made them; they are joined, not
+    parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
+    passes what may pass. `max_tokens` is always sent. `slot` pins a llama-server slot.
+    """
+
+    messages: tuple[bytes, ...]
+    params: dict[str, Any]
+    stream: bool
+    max_tokens: int
+    purpose: Purpose
+    request_id: str
+    slot: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens is {self.max_tokens}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One `chat.completion.chunk`. `data` is its JSON as it came where nothing had to be changed;
+    `parsed` is the same object decoded (not to be modified)."""
+
+    data: bytes
+    parsed: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One whole `chat.completion`: its JSON and the same object decoded (not to be modified)."""
+
+    data: bytes
+    parsed: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether a call has a chance now; `reason` says why not, in words for the console."""
+
+    ok: bool
+    reason: str = ""
+
+
+class Backend(Protocol):
+    """A model that answers chat calls.
+
+    `local`: runs on this machine, so that a private conversation may go there. `image_chars`: what
+    an image costs in characters of budget. `window_tokens`: the last known window, None if never
+    learned. `off_reason`: why the backend is off (its key is missing), None when it is on.
+    """
+
+    name: str
+    kind: str
+    local: bool
+    image_chars: int
+    window_tokens: int | None
+    off_reason: str | None
+
+    async def start(self) -> None:
+        """Open what calls need. Never contacts the model; safe to call twice."""
+
+    async def aclose(self) -> None:
+        """Close every connection; calls in flight end with a fault."""
+
+    async def health(self) -> Health:
+        """Ask whether the model can answer. Cached briefly; never raises."""
+
+    async def window(self) -> int | None:
+        """The window of one slot in tokens, read from the server where it tells; None if unknown.
+        Never raises."""
+
+    async def count_tokens(self, messages: Sequence[bytes]) -> int | None:
+        """The exact prompt tokens of these messages by the model's own template, or None where the
+        backend cannot count. Never raises."""
+
+    def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
+        """The names in `params` that this backend will not pass on, sorted."""
+
+    def stream(self, call: Call) -> AsyncIterator[Chunk]:
+        """Chunks as they come, each finished choice ended by one true finish_reason.
+
+        An async generator: `aclose()` and cancellation close the upstream connection at once, also
+        before the first byte. Leading chunks without substance (a role, blank text) are held until
+        something follows, so that an empty answer is a fault before anything was given.
+        Raises UpstreamFault; `partial` on it says that chunks had been given.
+        """
+
+    async def complete(self, call: Call) -> Completion:
+        """The whole answer. Cancellation closes the upstream connection at once.
+        Raises UpstreamFault."""

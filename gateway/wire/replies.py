@@ -1,0 +1,386 @@
+"""A reply put together from its pieces, streamed or whole.
+
+The pieces are decoded `chat.completion.chunk` objects; this is the hot path of every stream, so
+they stay plain dictionaries. What is kept is what the model said; the form that is stored differs
+in one thing only: thinking that leaked into the content stands under reasoning.
+"""
+
+import re
+from typing import Any
+
+from gateway.wire.encoding import decode_json, encode_json, join_surrogates
+
+_BLANK = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text is visible: white space and zero-width characters only."""
+    return _BLANK.fullmatch(text) is not None
+
+
+class ReplyBuilder:
+    """Collects one answer. `feed` takes chunks in order; the properties read what came so far.
+
+    `finish_reason` is the first one that came; `usage`, `timings` and `model` the last ones.
+    """
+
+    __slots__ = ("_choices", "_first", "model", "timings", "usage")
+
+    def __init__(self) -> None:
+        self._first = ChoiceBuilder()
+        self._choices = {0: self._first}
+        self.usage: dict[str, Any] | None = None
+        self.timings: dict[str, Any] | None = None
+        self.model: str | None = None
+
+    @classmethod
+    def from_completion(cls, parsed: dict[str, Any]) -> "ReplyBuilder":
+        """The builder of a whole answer (`chat.completion`)."""
+        builder = cls()
+        builder._feed_top(parsed)
+        for choice in parsed.get("choices") or ():
+            builder._choice(choice).feed(choice.get("message"), choice.get("finish_reason"))
+        return builder
+
+    def feed(self, chunk: dict[str, Any]) -> None:
+        """Take one chunk. Null in place of a list or an object counts as empty."""
+        choices = chunk.get("choices")
+        if choices:
+            for choice in choices:
+                self._choice(choice).feed(choice.get("delta"), choice.get("finish_reason"))
+        self._feed_top(chunk)
+
+    def _choice(self, choice: dict[str, Any]) -> "ChoiceBuilder":
+        index = choice.get("index")
+        if not index:
+            return self._first
+        return self._choices.setdefault(index, ChoiceBuilder())
+
+    def _feed_top(self, parsed: dict[str, Any]) -> None:
+        if usage := parsed.get("usage"):
+            self.usage = usage
+        if timings := parsed.get("timings"):
+            self.timings = timings
+        if self.model is None:
+            self.model = parsed.get("model") or None
+
+    def message(self, index: int = 0) -> dict[str, Any]:
+        """The assistant message of a choice as it is to be stored."""
+        return self._choices[index].message()
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """The choices that came (more than 0 where n > 1 was asked for)."""
+        return tuple(sorted(self._choices))
+
+    @property
+    def text(self) -> str:
+        """What the person sees of choice 0, without thinking."""
+        return self._first.read()[0]
+
+    @property
+    def reasoning(self) -> str:
+        """The thinking of choice 0, whichever way it came."""
+        return self._first.read()[1]
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self._first.finish_reason
+
+    @property
+    def is_empty(self) -> bool:
+        """No visible text, no tool call, no reasoning, no refusal: nothing in choice 0."""
+        return self._first.is_empty
+
+    @property
+    def broken_tools(self) -> bool:
+        """Whether a tool call of choice 0 cannot be executed: its arguments are not JSON, or were
+        cut off by length before they began."""
+        return self._first.broken_tools
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of the prompt, cached ones included; None if never said."""
+        if self.usage and isinstance(count := self.usage.get("prompt_tokens"), int):
+            return count
+        if self.timings and isinstance(fresh := self.timings.get("prompt_n"), int):
+            return fresh + (self.timings.get("cache_n") or 0)
+        return None
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens of the reply, reasoning included as the upstream counts it."""
+        if self.usage and isinstance(count := self.usage.get("completion_tokens"), int):
+            return count
+        count = (self.timings or {}).get("predicted_n")
+        return count if isinstance(count, int) else None
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """Prompt tokens that the upstream did not read again; None if never said."""
+        usage = self.usage or {}
+        details = usage.get("prompt_tokens_details")
+        for count in (
+            details.get("cached_tokens") if isinstance(details, dict) else None,
+            usage.get("prompt_cache_hit_tokens"),
+            (self.timings or {}).get("cache_n"),
+        ):
+            if isinstance(count, int):
+                return count
+        return None
+
+
+class ChoiceBuilder:
+    """One choice of an answer."""
+
+    __slots__ = (
+        "_calls",
+        "_content",
+        "_content_seen",
+        "_function",
+        "_other",
+        "_read",
+        "_reasoning",
+        "_refusal",
+        "finish_reason",
+    )
+
+    def __init__(self) -> None:
+        self._content: list[str] = []
+        self._content_seen = False
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._function: dict[str, Any] | None = None
+        self._other: dict[str, Any] = {}
+        self._read: tuple[str, str] | None = None
+        self.finish_reason: str | None = None
+
+    def feed(self, delta: dict[str, Any] | None, finish_reason: str | None) -> None:
+        """Take one delta, or one whole message."""
+        if finish_reason and self.finish_reason is None:
+            self.finish_reason = finish_reason
+        if not delta:
+            return
+        self._read = None
+        for key, value in delta.items():
+            if value is not None:
+                take = _TAKERS.get(key)
+                if take is not None:
+                    take(self, value)
+                elif key == "reasoning" and delta.get("reasoning_content"):
+                    continue  # some servers send the same piece under both names
+                else:
+                    self._feed_other(key, value)
+
+    def _feed_nothing(self, value: Any) -> None:
+        """The role: a reply is the assistant's."""
+
+    def _feed_reasoning(self, value: Any) -> None:
+        self._reasoning.extend(_texts(value))
+
+    def _feed_refusal(self, value: Any) -> None:
+        self._refusal.extend(_texts(value))
+
+    def _feed_calls(self, pieces: Any) -> None:
+        for piece in pieces:
+            self._feed_call(piece)
+
+    def _feed_content(self, value: Any) -> None:
+        self._content_seen = True
+        if isinstance(value, str):
+            self._content.append(value)
+            return
+        for part in value:
+            if part.get("type") == "thinking":
+                self._reasoning.extend(_texts(part.get("thinking")))
+            else:
+                self._content.extend(_texts(part))
+
+    def _feed_call(self, piece: dict[str, Any]) -> None:
+        function = piece.get("function") or {}
+        arguments = function.get("arguments") or ""
+        if not isinstance(arguments, str):
+            arguments = encode_json(arguments).decode()
+        call = self._find_call(piece)
+        if call is None:
+            call = {"id": piece.get("id"), "type": "function", "index": piece.get("index")}
+            call["function"] = {"name": "", "arguments": []}
+            self._calls.append(call)
+        elif _is_repeated(call, piece, arguments):
+            return
+        call["id"] = call["id"] or piece.get("id")
+        call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
+        if arguments:
+            call["function"]["arguments"].append(arguments)
+        for key, value in piece.items():
+            if value is not None and key not in ("id", "index", "function"):
+                call[key] = value
+
+    def _find_call(self, piece: dict[str, Any]) -> dict[str, Any] | None:
+        """The call that a piece goes on with: by id, then by index, then the newest one.
+
+        An id that differs from the one at its index begins a new call: some providers number all
+        parallel calls 0.
+        """
+        id_, index = piece.get("id"), piece.get("index")
+        if id_:
+            for call in self._calls:
+                if call["id"] == id_:
+                    return call
+        if index is None:
+            return self._calls[-1] if self._calls and not id_ else None
+        for call in reversed(self._calls):
+            if call["index"] == index:
+                return None if id_ and call["id"] else call
+        return None
+
+    def _feed_function(self, piece: dict[str, Any]) -> None:
+        if self._function is None:
+            self._function = {"name": "", "arguments": ""}
+        self._function["name"] = self._function["name"] or piece.get("name") or ""
+        self._function["arguments"] += piece.get("arguments") or ""
+
+    def _feed_audio(self, piece: dict[str, Any]) -> None:
+        audio = self._other.setdefault("audio", {})
+        for key, value in piece.items():
+            if key in ("data", "transcript"):
+                audio[key] = audio.get(key, "") + (value or "")
+            else:
+                audio[key] = value
+
+    def _feed_other(self, key: str, value: Any) -> None:
+        if key == "reasoning":
+            self._feed_reasoning(value)
+        elif isinstance(value, list):
+            self._other.setdefault(key, []).extend(value)
+        else:
+            self._other[key] = value
+
+    def read(self) -> tuple[str, str]:
+        """(text, reasoning) with leaked thinking moved to where it belongs."""
+        if self._read is None:
+            thinking, text = split_thinking(join_surrogates("".join(self._content)))
+            reasoning = join_surrogates("".join(self._reasoning))
+            parts = [part for part in (reasoning, thinking) if part]
+            self._read = text, "\n".join(parts)
+        return self._read
+
+    @property
+    def is_empty(self) -> bool:
+        if self._calls or self._function or any(self._refusal) or self._other.get("audio"):
+            return False
+        text, reasoning = self.read()
+        return is_blank(text) and is_blank(reasoning) and not self._other.get("images")
+
+    @property
+    def broken_tools(self) -> bool:
+        return any(self._is_broken("".join(c["function"]["arguments"])) for c in self._calls) or (
+            self._function is not None and self._is_broken(self._function["arguments"])
+        )
+
+    def _is_broken(self, arguments: str) -> bool:
+        if not arguments:
+            return self.finish_reason == "length"
+        return not _is_json(arguments)
+
+    def message(self) -> dict[str, Any]:
+        """As ReplyBuilder.message."""
+        text, reasoning = self.read()
+        message: dict[str, Any] = {"role": "assistant"}
+        message["content"] = text if self._content_seen else None
+        if reasoning:
+            message["reasoning_content"] = reasoning
+        if any(self._refusal):
+            message["refusal"] = join_surrogates("".join(self._refusal))
+        if self._calls:
+            message["tool_calls"] = [_close_call(call) for call in self._calls]
+        if self._function:
+            message["function_call"] = dict(self._function)
+        if message["content"] is None and len(message) == 2:
+            message["content"] = ""
+        return message | self._other
+
+
+_TAKERS = {
+    "role": ChoiceBuilder._feed_nothing,
+    "content": ChoiceBuilder._feed_content,
+    "reasoning_content": ChoiceBuilder._feed_reasoning,
+    "refusal": ChoiceBuilder._feed_refusal,
+    "tool_calls": ChoiceBuilder._feed_calls,
+    "function_call": ChoiceBuilder._feed_function,
+    "audio": ChoiceBuilder._feed_audio,
+}
+
+
+def _close_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    arguments = join_surrogates("".join(function["arguments"]))
+    closed = {key: value for key, value in call.items() if key != "index" and value is not None}
+    return closed | {"function": {"name": function["name"], "arguments": arguments}}
+
+
+def _is_repeated(call: dict[str, Any], piece: dict[str, Any], arguments: str) -> bool:
+    """Whether a piece is a finished call sent a second time, whole."""
+    name = (piece.get("function") or {}).get("name")
+    if not name or not arguments or name != call["function"]["name"]:
+        return False
+    return arguments == "".join(call["function"]["arguments"]) and _is_json(arguments)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        decode_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts of a content part, or of a list of such parts."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for part in value for text in _texts(part)]
+    text = value.get("text") if isinstance(value, dict) else None
+    return [text] if isinstance(text, str) else []
+
+
+# --- leaked thinking -----------------------------------------------------------------------------
+
+_OPENING = re.compile(r"\s*<(think|thinking)>")
+_CLOSING = re.compile(r"</(?:think|thinking)>")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """(thinking, text) of a content into which a model's thinking leaked.
+
+    Leading `<think>…</think>` is thinking, also when it never ends; so is all that stands before a
+    stray `</think>` (GLM's template opens the tag itself). A tag inside code is text, and a stray
+    tag with nothing behind it is dropped: the reply is what stood before it.
+    """
+    if "think" not in text:
+        return "", text
+    opening = _OPENING.match(text)
+    if opening is not None:
+        closing = _CLOSING.search(text, opening.end())
+        if closing is None:
+            return text[opening.end() :].strip(), ""
+        thinking, rest = text[opening.end() : closing.start()], text[closing.end() :]
+        return thinking.strip(), rest.lstrip()
+    for closing in _CLOSING.finditer(text):
+        before, after = text[: closing.start()], text[closing.end() :]
+        if _ends_in_code(before):
+            continue
+        if is_blank(after):
+            return "", before.rstrip()
+        return before.strip(), after.lstrip()
+    return "", text
+
+
+def _ends_in_code(before: str) -> bool:
+    """Whether a text ends inside a fenced block or an inline code span."""
+    if len(_FENCE.findall(before)) % 2:
+        return True
+    return before.rpartition("\n")[2].count("`") % 2 == 1
