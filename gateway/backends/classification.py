@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.wire.encoding import decode_json
+from gateway.wire.json_text import loads
 
 RETRY_AFTER_CAP = 120.0
 """Seconds. A longer wait that an upstream asks for is no reason to keep a person waiting."""
@@ -289,7 +289,7 @@ def classify_response(
     be repeated.
     """
     try:
-        payload = decode_json(body)
+        payload = loads(body)
     except ValueError:
         payload = _plain_text(body)
     return classify_payload(backend, payload, status, headers, secrets=secrets, now=now)

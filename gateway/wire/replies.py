@@ -8,7 +8,7 @@ in one thing only: thinking that leaked into the content stands under reasoning.
 import re
 from typing import Any
 
-from gateway.wire.encoding import decode_json, encode_json, join_surrogates
+from gateway.wire.json_text import dumps, loads
 
 _BLANK = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*")
 
@@ -16,6 +16,17 @@ _BLANK = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]*")
 def is_blank(text: str) -> bool:
     """Whether nothing of a text is visible: white space and zero-width characters only."""
     return _BLANK.fullmatch(text) is not None
+
+
+def join_surrogates(text: str) -> str:
+    """Join the halves of a pair that arrived in two pieces; halves that stand alone stay."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
 class ReplyBuilder:
@@ -201,7 +212,7 @@ class ChoiceBuilder:
         function = piece.get("function") or {}
         arguments = function.get("arguments") or ""
         if not isinstance(arguments, str):
-            arguments = encode_json(arguments).decode()
+            arguments = dumps(arguments)
         call = self._find_call(piece)
         if call is None:
             call = {"id": piece.get("id"), "type": "function", "index": piece.get("index")}
@@ -330,7 +341,7 @@ def _is_repeated(call: dict[str, Any], piece: dict[str, Any], arguments: str) ->
 
 def _is_json(text: str) -> bool:
     try:
-        decode_json(text)
+        loads(text)
     except ValueError:
         return False
     return True
