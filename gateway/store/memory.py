@@ -1,0 +1,464 @@
+"""Folds, chapters and gists: rows that are added, never rewritten. No function commits.
+
+A chapter is valid on a head exactly when its last message is on the path to that head (in a tree,
+everything before that message then is too).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from gateway.store.tables import (
+    Chapter,
+    ChapterVersion,
+    Fold,
+    Gist,
+    Quarantined,
+    TokenRatio,
+)
+from gateway.store.transcript import Node, on_path
+from policies.values import Span
+
+folds = Fold.__table__  # type: ignore[attr-defined]
+chapters = Chapter.__table__  # type: ignore[attr-defined]
+versions = ChapterVersion.__table__  # type: ignore[attr-defined]
+gists = Gist.__table__  # type: ignore[attr-defined]
+quarantine = Quarantined.__table__  # type: ignore[attr-defined]
+ratios = TokenRatio.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRow:
+    """A fold as stored; memory holds chapter version row numbers in order."""
+
+    pk: int
+    policy: str
+    at_pk: int
+    at_depth: int
+    border_pk: int
+    border_depth: int
+    border_cum: int
+    kind: str
+    gist_pk: int | None
+    memory: tuple[int, ...]
+    memory_chars: int
+    stand_ins: int
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterRow:
+    """A chapter with its best (newest) version, if it has one."""
+
+    pk: int
+    id: str
+    first_pk: int
+    last_pk: int
+    first_depth: int
+    last_depth: int
+    source_chars: int
+    created_ms: int
+    version_pk: int | None
+    version: int | None
+    text: str | None
+    origin: str | None
+    backend: str | None
+    written_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GistRow:
+    pk: int
+    policy: str
+    last_pk: int
+    last_depth: int
+    version: int
+    text: str
+    origin: str
+    backend: str | None
+    created_ms: int
+
+
+_FOLD = (
+    folds.c.pk,
+    folds.c.policy,
+    folds.c.at_pk,
+    folds.c.at_depth,
+    folds.c.border_pk,
+    folds.c.border_depth,
+    folds.c.border_cum,
+    folds.c.kind,
+    folds.c.gist_pk,
+    folds.c.memory,
+    folds.c.memory_chars,
+    folds.c.stand_ins,
+    folds.c.created_ms,
+)
+_FOLDS = (
+    select(*_FOLD)
+    .where(
+        folds.c.conversation_pk == bindparam("conversation"),
+        folds.c.policy == bindparam("policy"),
+        folds.c.at_depth <= bindparam("depth"),
+    )
+    .order_by(folds.c.at_depth.desc(), folds.c.pk.desc())
+)
+_NEWEST = (
+    select(versions.c.chapter_pk, func.max(versions.c.version).label("version"))
+    .group_by(versions.c.chapter_pk)
+    .where(versions.c.conversation_pk == bindparam("conversation"))
+    .subquery()
+)
+_CHAPTERS = (
+    select(
+        chapters.c.pk,
+        chapters.c.id,
+        chapters.c.first_pk,
+        chapters.c.last_pk,
+        chapters.c.first_depth,
+        chapters.c.last_depth,
+        chapters.c.source_chars,
+        chapters.c.created_ms,
+        versions.c.pk,
+        versions.c.version,
+        versions.c.text,
+        versions.c.origin,
+        versions.c.backend,
+        versions.c.created_ms,
+    )
+    .select_from(
+        chapters.outerjoin(_NEWEST, _NEWEST.c.chapter_pk == chapters.c.pk).outerjoin(
+            versions,
+            (versions.c.chapter_pk == chapters.c.pk) & (versions.c.version == _NEWEST.c.version),
+        )
+    )
+    .where(
+        chapters.c.conversation_pk == bindparam("conversation"),
+        chapters.c.first_depth > bindparam("above"),
+    )
+    .order_by(chapters.c.first_depth, chapters.c.last_depth.desc())
+)
+_GIST = (
+    gists.c.pk,
+    gists.c.policy,
+    gists.c.last_pk,
+    gists.c.last_depth,
+    gists.c.version,
+    gists.c.text,
+    gists.c.origin,
+    gists.c.backend,
+    gists.c.created_ms,
+)
+
+
+def _fold(row: Any) -> FoldRow:
+    values = list(row)
+    values[9] = tuple(json.loads(values[9]))
+    return FoldRow(*values)
+
+
+def deepest_fold(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> FoldRow | None:
+    """The fold that a view of this policy at this head uses; None while nothing is folded."""
+    rows = connection.execute(
+        _FOLDS, {"conversation": conversation_pk, "policy": policy, "depth": head.depth}
+    )
+    for row in rows:
+        if on_path(connection, row.at_pk, row.at_depth, head):
+            return _fold(row)
+    return None
+
+
+def fold_by_pk(connection: Connection, pk: int) -> FoldRow:
+    return _fold(connection.execute(select(*_FOLD).where(folds.c.pk == pk)).one())
+
+
+def add_fold(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    policy: str,
+    at: Node,
+    border: tuple[int, int, int],
+    kind: str,
+    gist_pk: int | None,
+    memory: Sequence[int],
+    memory_chars: int,
+    stand_ins: int,
+    revision: str,
+    now_ms: int,
+) -> FoldRow:
+    """Write a fold; border is (pk, depth, cum_chars) of the last folded message.
+
+    Where the same message already saw a fold of this policy, that one stands (law 3).
+    """
+    values = {
+        "conversation_pk": conversation_pk,
+        "policy": policy,
+        "at_pk": at.pk,
+        "at_depth": at.depth,
+        "border_pk": border[0],
+        "border_depth": border[1],
+        "border_cum": border[2],
+        "kind": kind,
+        "gist_pk": gist_pk,
+        "memory": json.dumps(list(memory)),
+        "memory_chars": memory_chars,
+        "stand_ins": stand_ins,
+        "revision": revision,
+        "created_ms": now_ms,
+    }
+    made = connection.execute(insert(folds).values(**values))
+    return fold_by_pk(connection, int(made.inserted_primary_key[0]))
+
+
+def chapter_row(
+    connection: Connection, conversation_pk: int, head: Node, *, above: int
+) -> list[ChapterRow]:
+    """The contiguous chapters on the path to head that begin right behind depth `above`."""
+    found: list[ChapterRow] = []
+    end = above
+    for values in connection.execute(_CHAPTERS, {"conversation": conversation_pk, "above": above}):
+        row = ChapterRow(*values)
+        if row.first_depth != end + 1:
+            continue
+        if on_path(connection, row.last_pk, row.last_depth, head):
+            found.append(row)
+            end = row.last_depth
+    return found
+
+
+def all_chapters(connection: Connection, conversation_pk: int) -> list[ChapterRow]:
+    """Every chapter of the conversation on any branch, oldest span first."""
+    rows = connection.execute(_CHAPTERS, {"conversation": conversation_pk, "above": 0})
+    return [ChapterRow(*row) for row in rows]
+
+
+def add_chapter(
+    connection: Connection,
+    conversation_pk: int,
+    span: Span,
+    *,
+    first_pk: int,
+    last_pk: int,
+    now_ms: int,
+) -> tuple[int, bool]:
+    """A chapter row without a text: debt. Returns (row number, whether it is new)."""
+    found = connection.execute(
+        select(chapters.c.pk).where(
+            chapters.c.conversation_pk == conversation_pk,
+            chapters.c.last_pk == last_pk,
+            chapters.c.first_pk == first_pk,
+        )
+    ).scalar()
+    if found is not None:
+        return int(found), False
+    made = connection.execute(
+        insert(chapters).values(
+            id=f"chap_{secrets.token_hex(8)}",
+            conversation_pk=conversation_pk,
+            first_pk=first_pk,
+            last_pk=last_pk,
+            first_depth=span.first,
+            last_depth=span.last,
+            source_chars=span.chars,
+            created_ms=now_ms,
+        )
+    )
+    return int(made.inserted_primary_key[0]), True
+
+
+def chapter_by_pk(connection: Connection, conversation_pk: int, pk: int) -> ChapterRow | None:
+    statement = _CHAPTERS.where(chapters.c.pk == pk)
+    row = connection.execute(statement, {"conversation": conversation_pk, "above": 0}).first()
+    return None if row is None else ChapterRow(*row)
+
+
+def add_version(
+    connection: Connection,
+    conversation_pk: int,
+    chapter_pk: int,
+    *,
+    text: str,
+    origin: str,
+    backend: str | None,
+    prompt: str | None,
+    now_ms: int,
+) -> int:
+    """A new text of a chapter, behind its earlier ones. Returns its row number."""
+    newest = connection.execute(
+        select(func.max(versions.c.version)).where(versions.c.chapter_pk == chapter_pk)
+    ).scalar()
+    made = connection.execute(
+        insert(versions).values(
+            chapter_pk=chapter_pk,
+            conversation_pk=conversation_pk,
+            version=(newest or 0) + 1,
+            text=text,
+            origin=origin,
+            backend=backend,
+            prompt=prompt,
+            created_ms=now_ms,
+        )
+    )
+    return int(made.inserted_primary_key[0])
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A chapter version with the span it tells."""
+
+    pk: int
+    chapter_pk: int
+    text: str
+    origin: str
+    first_pk: int
+    last_pk: int
+    first_depth: int
+    last_depth: int
+
+
+def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRow]:
+    """The versions a fold names, in its order."""
+    if not pks:
+        return []
+    rows = connection.execute(
+        select(
+            versions.c.pk,
+            versions.c.chapter_pk,
+            versions.c.text,
+            versions.c.origin,
+            chapters.c.first_pk,
+            chapters.c.last_pk,
+            chapters.c.first_depth,
+            chapters.c.last_depth,
+        )
+        .join(chapters, chapters.c.pk == versions.c.chapter_pk)
+        .where(versions.c.pk.in_(pks))
+    )
+    by_pk = {row[0]: VersionRow(*row) for row in rows}
+    return [by_pk[pk] for pk in pks if pk in by_pk]
+
+
+def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
+    row = connection.execute(select(*_GIST).where(gists.c.pk == pk)).first()
+    return None if row is None else GistRow(*row)
+
+
+def newest_gist(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> GistRow | None:
+    """The gist that covers most and lies wholly on the path to head, in its newest version."""
+    rows = connection.execute(
+        select(*_GIST)
+        .where(gists.c.conversation_pk == conversation_pk, gists.c.policy == policy)
+        .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
+    )
+    for row in rows:
+        if on_path(connection, row.last_pk, row.last_depth, head):
+            return GistRow(*row)
+    return None
+
+
+def all_gists(connection: Connection, conversation_pk: int) -> list[GistRow]:
+    rows = connection.execute(
+        select(*_GIST).where(gists.c.conversation_pk == conversation_pk).order_by(gists.c.pk)
+    )
+    return [GistRow(*row) for row in rows]
+
+
+def add_gist(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    policy: str,
+    last_pk: int,
+    last_depth: int,
+    sources: Sequence[int],
+    text: str,
+    origin: str,
+    backend: str | None,
+    prompt: str | None,
+    now_ms: int,
+) -> int:
+    """A new version of the gist that covers everything up to the message `last_pk`."""
+    newest = connection.execute(
+        select(func.max(gists.c.version)).where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_pk == last_pk,
+        )
+    ).scalar()
+    made = connection.execute(
+        insert(gists).values(
+            conversation_pk=conversation_pk,
+            policy=policy,
+            last_pk=last_pk,
+            last_depth=last_depth,
+            version=(newest or 0) + 1,
+            sources=json.dumps(list(sources)),
+            text=text,
+            origin=origin,
+            backend=backend,
+            prompt=prompt,
+            created_ms=now_ms,
+        )
+    )
+    return int(made.inserted_primary_key[0])
+
+
+def add_quarantined(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    chapter_pk: int | None,
+    kind: str,
+    backend: str,
+    reasons: Sequence[str],
+    text: str,
+    finish_reason: str | None,
+    now_ms: int,
+) -> None:
+    """Keep a refused output for people to read; no model ever sees it."""
+    connection.execute(
+        insert(quarantine).values(
+            conversation_pk=conversation_pk,
+            chapter_pk=chapter_pk,
+            kind=kind,
+            backend=backend,
+            reasons=json.dumps(list(reasons)),
+            text=text,
+            finish_reason=finish_reason,
+            created_ms=now_ms,
+        )
+    )
+
+
+def token_ratio(connection: Connection, conversation_pk: int, backend: str) -> float | None:
+    """Characters per token as learned here; None before the first usage figure."""
+    return connection.execute(
+        select(ratios.c.ratio).where(
+            ratios.c.conversation_pk == conversation_pk, ratios.c.backend == backend
+        )
+    ).scalar()
+
+
+def save_token_ratio(
+    connection: Connection, conversation_pk: int, backend: str, ratio: float
+) -> None:
+    updated = connection.execute(
+        ratios.update()
+        .where(ratios.c.conversation_pk == conversation_pk, ratios.c.backend == backend)
+        .values(ratio=ratio)
+    )
+    if updated.rowcount == 0:
+        connection.execute(
+            insert(ratios).values(conversation_pk=conversation_pk, backend=backend, ratio=ratio)
+        )
