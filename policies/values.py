@@ -1,6 +1,7 @@
 """The small frozen values that the policies pass among themselves."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,3 +10,132 @@ class Line:
 
     speaker: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The numbers of one policy, all in characters, as planning uses them."""
+
+    start: int
+    ceiling: int
+    headroom: int
+    keep: int
+    split: int
+    length: int
+    stack: int
+    gist_length: int
+
+    @property
+    def goal(self) -> int:
+        """What memory and verbatim together may be after a fold."""
+        return self.start - self.headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One message as planning sees it: where it stands and what it costs, in characters.
+
+    ``opens``: a verbatim tail may begin here (a user message). ``bound``: it belongs with the
+    message before it (a tool's result) and no border may part the two.
+    """
+
+    depth: int
+    chars: int
+    opens: bool
+    bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of messages, by the depths of its first and last, with its characters."""
+
+    first: int
+    last: int
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterState:
+    """One chapter row: its span, and the length of its best version (None while pending)."""
+
+    first: int
+    last: int
+    source_chars: int
+    length: int | None
+    stand_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GistState:
+    """A version of the gist: the depth of the last message it covers, and its length."""
+
+    covers_to: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewState:
+    """One policy's view of one path, as planning sees it; depths are 1-based, sizes characters.
+
+    ``border`` is the depth of the last folded message (0: none), ``memory`` what the memory
+    shown now costs (0: none is shown), ``fixed`` what of a memory is neither gist nor chapter
+    (header, profile, pins, threads) and will stand in it after the next fold.
+    ``gist`` is the newest version lying on the path, which the next fold shows, ``stack`` the
+    chapter rows behind it up to the border, ``coming`` the rows beyond the border without a
+    gap. Lengths are those of the best versions. ``tail`` holds every message behind the border
+    down to the newest, ``notes`` what the notes among them cost, which a fold drops.
+    """
+
+    border: int
+    memory: int
+    tail: tuple[Mark, ...]
+    coming: tuple[ChapterState, ...] = ()
+    stack: tuple[ChapterState, ...] = ()
+    gist: GistState | None = None
+    fixed: int = 0
+    notes: int = 0
+
+    @property
+    def verbatim(self) -> int:
+        """The characters of the verbatim tail."""
+        return sum(mark.chars for mark in self.tail)
+
+    @property
+    def total(self) -> int:
+        """What start and ceiling are compared with: memory, verbatim and notes."""
+        return self.memory + self.verbatim + self.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """The chapters to make: their spans, oldest first, and the border a fold will then reach."""
+
+    border: int
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One step of the border.
+
+    ``chapters`` and ``stand_ins`` are indices into ``ViewState.coming``: the rows that it takes
+    in, and those among them for which a stand-in must be written now. ``new_spans`` have no row
+    yet and need a stand-in too. A fold that writes any stand-in on the spot is a ``cut``.
+    ``memory`` and ``verbatim`` are the sizes foreseen after it, in characters.
+    """
+
+    kind: Literal["fold", "cut"]
+    border: int
+    chapters: tuple[int, ...]
+    stand_ins: tuple[int, ...]
+    new_spans: tuple[Span, ...]
+    memory: int
+    verbatim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Major:
+    """A major GC: the old gist and the first ``chapters`` rows of the stack become one gist."""
+
+    covers_to: int
+    chapters: tuple[int, ...]

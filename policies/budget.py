@@ -1,0 +1,127 @@
+"""Budgets: a policy's numbers in characters, and what characters cost in tokens.
+
+Characters do not bound tokens: 48,000 characters of Chinese are 21k to 51k tokens, of emoji up
+to 122k, of English 11k (design, "Numbers"). So each conversation learns its characters per
+token from usage figures, and the window is checked in tokens before every call.
+"""
+
+import math
+from collections import Counter
+
+from policies.schema import Policy
+from policies.values import Limits
+
+RATIO_LEAST = 0.25
+RATIO_MOST = 8.0
+"""Bounds of a learned ratio: emoji go down to 0.39 characters a token, plain English stays
+below 5; a figure beyond these is an error of the backend (0, an image's cost, a cut prompt)."""
+
+OUTPUT_FLOOR = 256
+"""Tokens: the least room for a reply with which a call is worth making."""
+
+_LEARNING = 0.3
+_STRAY = 2.0
+_SAMPLE = 20_000
+
+
+def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
+    """The policy's numbers in characters, at ``ratio`` characters per token.
+
+    ``room``: the tokens of the window left for memory and verbatim (see ``view_room``), None
+    where it has no bound. A view that would overflow it is narrowed in proportion, so that it
+    folds in good time instead of being cut at the window.
+    """
+    view = policy.view
+    scale = ratio if view.unit == "tokens" else 1.0
+    ceiling = view.ceiling * scale
+    if room is not None and room > 0:
+        scale *= min(1.0, room * ratio / ceiling)
+    return Limits(
+        start=int(view.start * scale),
+        ceiling=int(view.ceiling * scale),
+        headroom=int(view.headroom * scale),
+        keep=int(view.keep * scale),
+        split=policy.chapters.split,
+        length=policy.chapters.length,
+        stack=policy.chapters.stack,
+        gist_length=policy.gist.length,
+    )
+
+
+def first_ratio(text: str) -> float:
+    """A cautious first guess of characters per token, from the scripts of a text.
+
+    A long text is sampled. Latin letters are taken as 3 to a token (about 4 measured), CJK as
+    0.9, emoji as 0.39 (measured with cl100k), other scripts as 1.5. Without any text: 3.
+    """
+    if len(text) > _SAMPLE:
+        step = len(text) // (_SAMPLE // 100)
+        text = "".join(text[at : at + 100] for at in range(0, len(text), step))
+    tokens = sum(count / _script_ratio(letter) for letter, count in Counter(text).items())
+    return len(text) / tokens if tokens else 3.0
+
+
+def _script_ratio(letter: str) -> float:
+    code = ord(letter)
+    if code < 0x250:
+        return 3.0
+    if code >= 0x1F000 or 0x2190 <= code < 0x2C00 or code in (0x200D, 0xFE0F):
+        return 0.39 if not 0x20000 <= code < 0x40000 else 0.9
+    if 0x2E80 <= code < 0xD800 or 0xF900 <= code < 0xFB00 or code >= 0xFF00:
+        return 0.9
+    if 0x370 <= code < 0x530 or 0x2000 <= code < 0x2190:
+        return 2.0
+    return 1.0
+
+
+def learn_ratio(old: float | None, chars: int, tokens: int | None) -> float | None:
+    """The characters per token after one more usage figure of a whole prompt.
+
+    A missing, zero or impossible figure changes nothing; one far from what is known moves it by
+    a bounded step only, so that one odd figure does little and a real change is followed.
+    """
+    if not tokens or tokens < 0 or chars <= 0:
+        return old
+    seen = chars / tokens
+    if not RATIO_LEAST <= seen <= RATIO_MOST:
+        return old
+    if old is None:
+        return seen
+    near = min(max(seen, old / _STRAY), old * _STRAY)
+    return min(max(old + _LEARNING * (near - old), RATIO_LEAST), RATIO_MOST)
+
+
+def estimate_tokens(chars: int, ratio: float) -> int:
+    """What so many characters cost in tokens, rounded up."""
+    return math.ceil(chars / ratio)
+
+
+def fits(prompt_tokens: int, max_output: int, margin: int, window: int | None) -> bool:
+    """Whether prompt, reply and margin fit a window, all in tokens; None: no bound."""
+    return window is None or prompt_tokens + max_output + margin <= window
+
+
+def view_room(window: int | None, fixed_tokens: int, max_output: int, margin: int) -> int | None:
+    """The tokens that system text, tools, reply and margin leave for memory and verbatim.
+
+    None: no bound. It may be 0 or less: then what is fixed does not fit and no fold helps.
+    """
+    return None if window is None else window - fixed_tokens - max_output - margin
+
+
+def output_room(
+    prompt_tokens: int, asked: int | None, margin: int, window: int | None
+) -> int | None:
+    """The ``max_tokens`` that may be sent: the asked ones, or fewer where the window is near.
+
+    ``asked`` is the client's number, else the backend's; None: none is set, and the room itself
+    is returned. Less room than ``OUTPUT_FLOOR``, or than a smaller number asked for, is an
+    overflow: OverflowError. None: no number need be sent (no window, none asked).
+    """
+    if window is None:
+        return asked
+    room = window - prompt_tokens - margin
+    least = OUTPUT_FLOOR if asked is None else min(OUTPUT_FLOOR, asked)
+    if room < least:
+        raise OverflowError(f"{room} tokens are left for the reply, {least} are the least")
+    return room if asked is None else min(asked, room)

@@ -1,0 +1,28 @@
+"""The old generation: when a major GC folds older chapters into the gist (Law 6)."""
+
+from collections.abc import Sequence
+
+from policies.values import ChapterState, GistState, Limits, Major
+
+
+def plan_major(
+    limits: Limits, gist: GistState | None, stack: Sequence[ChapterState]
+) -> Major | None:
+    """Plan a major GC over the chapters that a view shows behind its newest gist.
+
+    When they cost more than ``stack`` characters the older half by count, at least one, goes
+    into the gist together with the old one; a chapter without a text yet, and what stands behind
+    it, does not count. The new gist is seen at the next fold. Ideal case of the worked numbers:
+    6 x 1,100 = 6,600 > 6,000, so 3 of 6.
+    """
+    covered = gist.covers_to if gist else 0
+    written = []
+    for row in stack:
+        if row.length is None:
+            break
+        if row.first > covered:
+            written.append(row)
+    if sum(row.length or 0 for row in written) <= limits.stack:
+        return None
+    count = max(1, len(written) // 2)
+    return Major(covers_to=written[count - 1].last, chapters=tuple(range(count)))
