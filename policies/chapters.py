@@ -13,7 +13,7 @@ from policies.values import Line, Mark, Span
 _BREAKS = (
     regex.compile(r"\n\s*\n"),
     regex.compile(r"\n"),
-    regex.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[」』”’）]*"),
+    regex.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s+|(?<![。！？])[。！？]++[」』”’）]*+"),
     regex.compile(r"\s+|[、，,;；]"),
 )
 _GRAPHEME = regex.compile(r"\X")
@@ -105,7 +105,11 @@ def _cut_point(text: str, at: int, limit: int) -> int:
         ends = [end for end in ends if low <= end and _parts_graphemes(text, end)]
         if ends:
             return min(ends, key=lambda end: abs(end - share))
-    return _grapheme_end(text, at, high)
+    for high in (share, at + limit):
+        end = _grapheme_end(text, at, high)
+        if end > at:
+            return end
+    return at + limit
 
 
 def _parts_graphemes(text: str, end: int) -> bool:
@@ -115,7 +119,7 @@ def _parts_graphemes(text: str, end: int) -> bool:
 
 
 def _grapheme_end(text: str, at: int, high: int) -> int:
-    """The last grapheme border behind ``at`` and not behind ``high``; else ``high``."""
+    """The last grapheme border not behind ``high``; ``at`` where there is none between."""
     pair = text[high - 1 : high + 1]
     if pair.isascii() and pair != "\r\n":
         return high
@@ -124,7 +128,7 @@ def _grapheme_end(text: str, at: int, high: int) -> int:
         if found.end() > high:
             break
         end = found.end()
-    return end if end > at else high
+    return end
 
 
 def group_lines(lines: Sequence[Line], limit: int) -> list[list[Line]]:

@@ -108,7 +108,8 @@ def _tidy(text: str) -> str:
 def _full_form(message: Message) -> bytes:
     role, name = str(message.get("role") or ""), message.get("name")
     content = message.get("content")
-    text = _tidy(content if isinstance(content, str) else _joined_text(content, marks=False))
+    said = content if isinstance(content, str) else _joined_text(content, marks=False)
+    text = _tidy(whole_letters(said))
     parts = [_part_form(part) for part in _parts(content) if _part_text(part) is None]
     calls = [[key, called, _arguments(raw)] for key, called, raw in tool_calls(message)]
     answers = str(message.get("tool_call_id") or "")

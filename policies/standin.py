@@ -1,0 +1,175 @@
+"""Stand-ins: a chapter made without a model, from whole sentences of its span.
+
+Used only where the model failed and room is needed. It is honest (each sentence stands in the
+source, under its speaker), spread over the span from its beginning to its end, and the same for
+the same input: ties go to the earlier sentence.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import regex
+
+from policies.chapters import split_text
+from policies.values import Line
+
+_SLACK = 1.25
+"""How much longer than asked it may be, for the sake of whole sentences."""
+
+_STRETCH = 130
+"""Characters of stand-in for each stretch of the span: the best sentence of each is taken first,
+so that beginning, middle and end all speak."""
+
+_STOP = regex.compile(
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+|\p{Emoji_Presentation}[\p{Emoji_Modifier}\uFE0F]*+)"
+    r"(?=\s+(?:\P{Ll}|$))(?!\s\p{M})"
+    r"|(?<![。！？])[。！？][。！？!?…]*+[」』”’）*]*+(?![\s\p{M}\u200d])"
+    r"|(?<![!?…])[!?…]++(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}])"
+)
+_ABBREVIATION = regex.compile(r"(?:^|[\s(\"“])(?:\p{Lu}|Mrs?|Ms|Dr|St|Sra?|Srta|Prof|vs|No)\.$")
+_TERM = regex.compile(
+    r"(?V1)\p{N}+(?:[.,:/-]\p{N}+)*|[\p{Han}々]+|[\p{Katakana}ー]+"
+    r"|[\p{L}--[\p{Han}\p{Hiragana}\p{Katakana}ー々]][\p{L}\p{M}'’--[\p{Han}\p{Hiragana}]]*"
+)
+_REFUSAL = regex.compile(
+    r"\b(?:i(?:['’]m| am) (?:sorry|unable|not able|not (?:comfortable|willing))|i apologi[sz]e"
+    r"|i (?:can(?:no|['’])t|can not|won['’]t|will not|must decline|decline|refuse)"
+    r"|as an ai|language model|cannot (?:assist|help|continue|fulfil)"
+    r"|lo siento|no puedo|como (?:una? )?(?:ia|inteligencia|modelo)"
+    r"|я не могу|не могу (?:помочь|продолж|выполн)|извините|как (?:ии|языковая))\b"
+    r"|申し訳|お応えでき|お答えでき|できません|できかねます|言語モデル|AIとして"
+    r"|抱歉|对不起|對不起|(?:我|无法|不能)(?:无法|不能|協助|协助|提供|继续)|语言模型|作为(?:一个)?(?:AI|人工智能)"
+    r"|죄송|할 수 없|드릴 수 없|도와드릴 수|언어 모델|AI로서",
+    regex.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    place: int
+    at: int
+    text: str
+    terms: tuple[str, ...]
+
+
+def write_stand_in(lines: Sequence[Line], length: int) -> str:
+    """An extract of about ``length`` characters, at most 1.25 times as many.
+
+    Whole sentences in the order they were said, each on a line of its own as
+    ``speaker: sentence``, chosen for names, numbers and rare words. What sounds like a refusal
+    is left out. Only where no sentence is short enough is the beginning of one taken, cut at
+    a word and ended by ``…``. Empty for lines that say nothing else than refusals.
+    """
+    most = int(length * _SLACK)
+    sentences = list(_sentences(lines))
+    fitting = [s for s in sentences if len(s.text) <= most]
+    if not fitting:
+        return _beginning(sentences, most)
+    chosen = _choose(fitting, _values(fitting), length)
+    return "\n".join(sentence.text for sentence in sorted(chosen, key=lambda s: s.place))
+
+
+def condense(texts: Sequence[str], length: int) -> str:
+    """A gist without a model: the most telling sentences of a gist and its chapters, in order.
+
+    Lengths and choice as in ``write_stand_in``; a line that names its speaker keeps the name.
+    """
+    return write_stand_in([Line("", text) for text in texts], length)
+
+
+def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
+    """The sentences that may be quoted, each once, refusals left out, with where they end."""
+    place = at = 0
+    seen = set()
+    for line in lines:
+        name = f"{line.speaker}: " if line.speaker else ""
+        for paragraph in line.text.splitlines():
+            for sentence in _split(paragraph):
+                at += len(sentence)
+                said = name + sentence
+                if said not in seen and not _REFUSAL.search(sentence):
+                    seen.add(said)
+                    yield _Sentence(place, at, said, tuple(_terms(sentence)))
+                place += 1
+
+
+def _split(paragraph: str) -> Iterator[str]:
+    """Cut a paragraph behind its sentence ends; marks in brackets stay whole."""
+    start = 0
+    if not paragraph.startswith("["):
+        for stop in _STOP.finditer(paragraph):
+            sentence = paragraph[start : stop.end()].strip()
+            if sentence and not _ABBREVIATION.search(sentence):
+                yield sentence
+                start = stop.end()
+    rest = paragraph[start:].strip()
+    if rest:
+        yield rest
+
+
+def _terms(sentence: str) -> Iterator[str]:
+    """Words and numbers; a run of Han letters, which has no spaces, as its pairs."""
+    for term in _TERM.findall(sentence):
+        if len(term) > 2 and term[0] >= "一" and term[0] <= "鿿":
+            yield from (term[at : at + 2] for at in range(len(term) - 1))
+        else:
+            yield term
+
+
+def _values(sentences: Sequence[_Sentence]) -> list[float]:
+    """How telling each sentence is for the room it takes."""
+    common = Counter(term.casefold() for s in sentences for term in set(s.terms))
+    rarity = {term: math.log(1 + len(sentences) / n) for term, n in common.items()}
+    values = []
+    for sentence in sentences:
+        value = sum(rarity[term.casefold()] for term in set(sentence.terms))
+        value += 2 * sum(term[0].isdigit() for term in sentence.terms)
+        value += 1.5 * sum(len(t) > 1 and t[0].isupper() for t in sentence.terms[1:])
+        if sentence.text.rstrip('*"”’»」』）)').endswith(("?", "？")):
+            value *= 0.7
+        values.append(value / (len(sentence.text) + 40))
+    return values
+
+
+def _choose(
+    sentences: Sequence[_Sentence], values: Sequence[float], length: int
+) -> list[_Sentence]:
+    """The best sentence of each stretch, then the second best, until the length is reached."""
+    count = max(1, length // _STRETCH)
+    end = sentences[-1].at + 1
+    stretches: list[list[int]] = [[] for _ in range(count)]
+    for index, sentence in enumerate(sentences):
+        stretches[sentence.at * count // end].append(index)
+    for stretch in stretches:
+        stretch.sort(key=lambda index: (-values[index], index))
+    chosen: list[_Sentence] = []
+    size = 0
+    for rank in range(max(map(len, stretches))):
+        for stretch in _outside_in(stretches):
+            if rank >= len(stretch):
+                continue
+            sentence = sentences[stretch[rank]]
+            cost = len(sentence.text) + (1 if chosen else 0)
+            if size + cost <= length * _SLACK:
+                chosen.append(sentence)
+                size += cost
+            if size >= length:
+                return chosen
+    return chosen
+
+
+def _outside_in(stretches: Sequence[list[int]]) -> Iterator[list[int]]:
+    """First and last stretch before those between, so that neither end is left out."""
+    for step in range((len(stretches) + 1) // 2):
+        yield stretches[step]
+        if step != len(stretches) - 1 - step:
+            yield stretches[len(stretches) - 1 - step]
+
+
+def _beginning(sentences: Sequence[_Sentence], most: int) -> str:
+    if not sentences:
+        return ""
+    best = max(zip(_values(sentences), sentences, strict=True), key=lambda pair: pair[0])[1]
+    return split_text(best.text, max(1, most - 2))[0].rstrip() + " …"
