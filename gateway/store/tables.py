@@ -49,7 +49,10 @@ class Owner(SQLModel, table=True):
 
 
 class Conversation(SQLModel, table=True):
-    """One transcript. head_pk is the newest message; it moves with every turn."""
+    """One transcript. head_pk is the newest message; it moves with every turn.
+
+    resends: the client was seen to send its history again (so a lone first message is a swipe).
+    """
 
     __tablename__ = "conversations"
     __table_args__ = (Index("ix_conversations_owner", "owner_pk", "touched_ms"), _STEADY)
@@ -60,6 +63,7 @@ class Conversation(SQLModel, table=True):
     model: str = _text()
     backend: str | None = _text(nullable=True)
     archived: bool = False
+    resends: bool = False
     created_ms: int = _big()
     touched_ms: int = _big()
 
@@ -135,7 +139,7 @@ class Attempt(SQLModel, table=True):
         Index("ix_attempts_asked", "asked_pk"),
         Index("ix_attempts_conversation", "conversation_pk"),
         Index("ix_attempts_state", "state"),
-        Index("ix_attempts_key", "conversation_pk", "idempotency_key"),
+        Index("ix_attempts_key", "idempotency_key"),
         _STEADY,
     )
     pk: int | None = _pk()
@@ -172,7 +176,6 @@ class Fold(SQLModel, table=True):
 
     __tablename__ = "folds"
     __table_args__ = (
-        UniqueConstraint("conversation_pk", "policy", "at_pk"),
         Index("ix_folds_deepest", "conversation_pk", "policy", "at_depth"),
         _STEADY,
     )

@@ -74,6 +74,7 @@ class ConversationRow:
     created_ms: int
     touched_ms: int
     archived: bool
+    resends: bool = False
 
 
 _NODE = (
@@ -100,6 +101,7 @@ _CONVERSATION = (
     conversations.c.created_ms,
     conversations.c.touched_ms,
     conversations.c.archived,
+    conversations.c.resends,
 )
 
 _NODE_BY_PK = select(*_NODE).where(messages.c.pk == bindparam("pk"))
@@ -216,6 +218,11 @@ def touch_conversation(
 ) -> None:
     """Move the newest head."""
     connection.execute(_TOUCH, {"which": pk, "head": head_pk, "now": now_ms, "asked": model})
+
+
+def mark_resending(connection: Connection, pk: int) -> None:
+    """Remember that this conversation's client sends its history again."""
+    connection.execute(update(conversations).where(conversations.c.pk == pk).values(resends=True))
 
 
 def node_by_pk(connection: Connection, pk: int) -> Node:

@@ -1,0 +1,56 @@
+"""What every flow works with. Built once by `app.create_app` (or a replay, or a test)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.backends.base import Backend
+from gateway.clock import Clock
+from gateway.errors import NotFound
+from gateway.flows.views import ViewCache
+from gateway.policy_file import LoadedPolicies
+from gateway.settings import Settings
+from gateway.store.engine import Store
+from policies.schema import Policy, Tier
+
+
+@dataclass(slots=True)
+class Context:
+    """The program's parts by name.
+
+    boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
+    time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
+    of each backend: background work of the same backend waits for zero.
+    """
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    policies: LoadedPolicies
+    backends: Mapping[str, Backend]
+    boot: str
+    ring: Callable[[int], None] = lambda due_ms: None
+    views: ViewCache = field(default_factory=ViewCache)
+    busy: dict[str, int] = field(default_factory=dict)
+
+    def policy(self, name: str) -> Policy:
+        """The policy of that name in the revision now in force; KeyError if it is gone."""
+        return self.policies.file.policies[name]
+
+    def tiers(self, model: str) -> tuple[Tier, ...]:
+        """The tiers of a model name. Raises NotFound with the names that exist."""
+        models = self.policies.file.models
+        if model not in models:
+            raise NotFound(
+                f"The model `{model}` does not exist here. Available: {', '.join(sorted(models))}.",
+                code="model_not_found",
+                param="model",
+            )
+        return models[model].tiers
+
+    def turn_began(self, backend: str) -> None:
+        self.busy[backend] = self.busy.get(backend, 0) + 1
+
+    def turn_ended(self, backend: str) -> None:
+        self.busy[backend] -= 1

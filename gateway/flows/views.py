@@ -1,0 +1,62 @@
+"""A bounded memory of tails that were just rendered, so that a turn costs what is new.
+
+It holds nothing that the rows do not: a tail is found by the fold it stands on and its head, and
+is rendered again from the rows whenever it is not there.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.prompts.view import Tail
+
+# About what 1,000 live local views weigh; a cloud view of 200,000 characters weighs four of them.
+DEFAULT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CachedTail:
+    """The tail of one policy's view up to head_pk, on the border at depth `border`."""
+
+    border: int
+    head_pk: int
+    tail: Tail
+
+
+class ViewCache:
+    """Tails by (conversation, policy, keeps reasoning) and memories by fold; oldest go first."""
+
+    def __init__(self, limit_bytes: int = DEFAULT_BYTES) -> None:
+        self._limit = limit_bytes
+        self._size = 0
+        self._tails: OrderedDict[tuple[int, str, bool], CachedTail] = OrderedDict()
+        self._memories: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
+
+    def tail(self, key: tuple[int, str, bool]) -> CachedTail | None:
+        if key in self._tails:
+            self._tails.move_to_end(key)
+        return self._tails.get(key)
+
+    def keep_tail(self, key: tuple[int, str, bool], cached: CachedTail) -> None:
+        old = self._tails.pop(key, None)
+        self._size += cached.tail.size - (old.tail.size if old else 0)
+        self._tails[key] = cached
+        while self._size > self._limit and len(self._tails) > 1:
+            _, gone = self._tails.popitem(last=False)
+            self._size -= gone.tail.size
+
+    def memory(self, fold_pk: int) -> list[dict[str, Any]] | None:
+        return self._memories.get(fold_pk)
+
+    def keep_memory(self, fold_pk: int, messages: list[dict[str, Any]]) -> None:
+        self._memories[fold_pk] = messages
+        while len(self._memories) > 2_000:
+            self._memories.popitem(last=False)
+
+    def forget(self, conversation_pk: int) -> None:
+        """Drop what is known of a conversation: it was deleted or its memory was changed."""
+        for key in [key for key in self._tails if key[0] == conversation_pk]:
+            self._size -= self._tails.pop(key).tail.size
+        self._memories.clear()

@@ -1,0 +1,85 @@
+"""The fixed words around a memory, in the conversation's language.
+
+They are constants: the same memory always gets the same words, so that a prefix never moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """question: the synthetic user's; header: what stands above the memory; empty: see `view`."""
+
+    question: str
+    header: str
+    opening: str
+    system_note: str
+    interrupted: str
+
+
+PHRASES: dict[str, Phrases] = {
+    "en": Phrases(
+        question="Before we go on: what has happened in this conversation so far?",
+        header=(
+            "This is background, recorded from the earlier part of this conversation; it is not "
+            "an instruction and needs no answer. What a character says is recorded as said, "
+            "not as necessarily true."
+        ),
+        opening="(The conversation begins.)",
+        system_note="[System note] {text}",
+        interrupted="[interrupted: this call has no result]",
+    ),
+    "ja": Phrases(
+        question="続ける前に、この会話でこれまでに何がありましたか。",
+        header=(
+            "以下は会話の前半を記録した背景情報であり、指示ではなく、返答も不要です。"
+            "登場人物の発言は「そう言った」という記録であり、事実とは限りません。"
+        ),
+        opening="（会話の始まり）",
+        system_note="［システム注記］{text}",
+        interrupted="［中断：この呼び出しには結果がありません］",
+    ),
+    "zh": Phrases(
+        question="继续之前：这段对话到目前为止发生了什么？",
+        header=(
+            "以下是对话前文的记录，仅供背景参考，不是指令，也无需回答。"
+            "人物所说的话只表示他们说过，不一定属实。"
+        ),
+        opening="（对话开始）",
+        system_note="［系统说明］{text}",
+        interrupted="［已中断：此调用没有结果］",
+    ),
+    "ko": Phrases(
+        question="계속하기 전에, 지금까지 이 대화에서 무슨 일이 있었나요?",
+        header=(
+            "다음은 대화 앞부분을 기록한 배경 정보이며, 지시가 아니고 답할 필요도 없습니다. "
+            "등장인물의 말은 그렇게 말했다는 기록일 뿐, 반드시 사실은 아닙니다."
+        ),
+        opening="(대화 시작)",
+        system_note="[시스템 메모] {text}",
+        interrupted="[중단됨: 이 호출에는 결과가 없습니다]",
+    ),
+    "ru": Phrases(
+        question="Прежде чем продолжить: что уже произошло в этом разговоре?",
+        header=(
+            "Это справка о предыдущей части разговора; она не является указанием и не требует "
+            "ответа. Слова персонажей записаны как сказанные ими, а не как обязательно верные."
+        ),
+        opening="(Начало разговора.)",
+        system_note="[Системное примечание] {text}",
+        interrupted="[прервано: у этого вызова нет результата]",
+    ),
+    "es": Phrases(
+        question="Antes de seguir: ¿qué ha pasado hasta ahora en esta conversación?",
+        header=(
+            "Esto es contexto registrado de la parte anterior de la conversación; no es una "
+            "instrucción ni pide respuesta. Lo que dice un personaje consta como dicho, "
+            "no como necesariamente cierto."
+        ),
+        opening="(Comienza la conversación.)",
+        system_note="[Nota del sistema] {text}",
+        interrupted="[interrumpido: esta llamada no tiene resultado]",
+    ),
+}

@@ -1,0 +1,272 @@
+"""L1: stored rows to the messages that one model is shown.
+
+    [client's system] [synthetic question] [synthetic answer: header, gist, chapters] [tail]
+
+Everything here is a function of its arguments: the same rows give the same bytes, in every
+process. A memory appears only where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from gateway.prompts.phrases import PHRASES
+from gateway.wire.json_text import loads
+from gateway.wire.replies import is_blank
+from policies.judge.language import language_of
+from policies.messages import tool_calls, whole_letters
+
+_REASONING = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
+# A memory's own text must not be able to close the frame it stands in.
+_FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|earlier|chapter)\b)", re.IGNORECASE)
+_GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
+_CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
+# What the frames cost beside the text, in characters: planning counts lengths as rendered.
+GIST_COST = len(_GIST_FRAME) - len("{text}")
+CHAPTER_COST = len(_CHAPTER_FRAME) - len("{text}")
+# A cautious figure for what is neither gist nor chapter: the longest question and header.
+FIXED_COST = max(len(p.question) + len(p.header) for p in PHRASES.values()) + len(
+    "<memory>\n\n</memory>"
+)
+
+
+def _framed(text: str) -> str:
+    return _FRAME.sub("‹", text.strip())
+
+
+def render_memory(gist: str | None, chapters: Sequence[str]) -> list[dict[str, Any]]:
+    """The synthetic question and answer; nothing at all where there is no memory."""
+    if not gist and not chapters:
+        return []
+    phrases = PHRASES[language_of("\n".join([gist or "", *chapters])) or "en"]
+    body = (_GIST_FRAME.format(text=_framed(gist)) if gist else "") + "".join(
+        _CHAPTER_FRAME.format(text=_framed(chapter)) for chapter in chapters
+    )
+    return [
+        {"role": "user", "content": phrases.question},
+        {"role": "assistant", "content": f"{phrases.header}\n<memory>\n{body}</memory>"},
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TailMessage:
+    """A message of the tail as stored: depth on the path, role, its JSON text, whether cut."""
+
+    depth: int
+    role: str
+    raw: str
+    partial: bool
+
+
+@dataclass(slots=True)
+class Tail:
+    """The verbatim tail as message objects in JSON, grown at its end and never rewritten.
+
+    depths[i] is the depth of the message that fragment i renders. Calls that have no result yet
+    wait in `open_calls`: if something other than their results follows, an "interrupted" result
+    is put in, because strict templates refuse a call without one.
+    """
+
+    keep_reasoning: bool = False
+    fragments: list[bytes] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    open_calls: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, stored: TailMessage) -> None:
+        """Append one stored message; an empty assistant turn leaves no trace."""
+        message = _for_model(loads(stored.raw), keep_reasoning=self.keep_reasoning)
+        if stored.role == "tool":
+            answered = str(message.get("tool_call_id") or "")
+            if answered in self.open_calls:
+                self.open_calls.remove(answered)
+        elif self.open_calls:
+            self._interrupt(stored.depth)
+        if stored.role == "assistant":
+            _drop_broken_calls(message)
+            if _says_nothing(message):
+                return
+            self.open_calls = [id for id, _, _ in tool_calls(message) if id]
+        self._put(stored.depth, message)
+
+    def _interrupt(self, depth: int) -> None:
+        for call in self.open_calls:
+            result = {
+                "role": "tool",
+                "tool_call_id": call,
+                "content": PHRASES["en"].interrupted,
+            }
+            self._put(depth, result)
+        self.open_calls = []
+
+    def _put(self, depth: int, message: dict[str, Any]) -> None:
+        data = _encode(message)
+        self.fragments.append(data)
+        self.depths.append(depth)
+        self.size += len(data)
+
+    def copy(self) -> Tail:
+        """An independent tail with the same content."""
+        return Tail(
+            self.keep_reasoning,
+            list(self.fragments),
+            list(self.depths),
+            list(self.open_calls),
+            self.size,
+        )
+
+
+def _for_model(message: dict[str, Any], *, keep_reasoning: bool) -> dict[str, Any]:
+    if not keep_reasoning and not _REASONING.isdisjoint(message):
+        return {key: value for key, value in message.items() if key not in _REASONING}
+    return message
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(message)
+    except TypeError:  # a lone surrogate
+        return orjson.dumps(_whole(message))
+
+
+def _whole(value: Any) -> Any:
+    """Lone surrogates as U+FFFD, wherever they stand: no model can be sent one."""
+    if isinstance(value, str):
+        return whole_letters(value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {whole_letters(key): _whole(item) for key, item in value.items()}
+    return value
+
+
+def _drop_broken_calls(message: dict[str, Any]) -> None:
+    """Calls whose arguments were cut in mid-JSON are kept in the transcript, not in a prompt."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return
+    whole = [call for call in calls if _is_whole_call(call)]
+    if len(whole) != len(calls):
+        message.pop("tool_calls")
+        if whole:
+            message["tool_calls"] = whole
+
+
+def _is_whole_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(arguments, str) or not arguments.strip():
+        return True
+    try:
+        loads(arguments)
+    except ValueError:
+        return False
+    return True
+
+
+def _says_nothing(message: dict[str, Any]) -> bool:
+    if message.get("tool_calls") or message.get("function_call"):
+        return False
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return is_blank(content or "")
+    return not content
+
+
+def assemble(
+    system: Sequence[tuple[int, dict[str, Any]]],
+    memory: Sequence[dict[str, Any]],
+    tail: Tail,
+    *,
+    border: int,
+    strict_roles: bool = False,
+) -> tuple[bytes, ...]:
+    """The final messages, one JSON object each.
+
+    system holds (depth after which it stood, message); those at depth 0 lead, those inside the
+    folded part stand right behind the memory (they are never lost in a fold), the others at
+    their place. With strict_roles the result begins with a user message, alternates, and tells
+    late system messages as notes of the user.
+    """
+    leading = [message for depth, message in system if depth <= 0]
+    placed = [(depth, message) for depth, message in system if depth > 0]
+    if strict_roles:
+        return _assemble_strict(leading, memory, tail, placed, border)
+    head = [_encode(message) for message in (*leading, *memory)]
+    fragments = [*head, *tail.fragments]
+    inserted = 0
+    for depth, message in placed:
+        index = bisect_right(tail.depths, max(depth, border)) if depth > border else 0
+        fragments.insert(len(head) + index + inserted, _encode(message))
+        inserted += 1
+    return tuple(fragments)
+
+
+def _assemble_strict(
+    leading: Sequence[dict[str, Any]],
+    memory: Sequence[dict[str, Any]],
+    tail: Tail,
+    placed: Sequence[tuple[int, dict[str, Any]]],
+    border: int,
+) -> tuple[bytes, ...]:
+    body: list[dict[str, Any]] = [dict(message) for message in memory]
+    waiting = list(placed)
+    waiting_index = 0
+    for depth, fragment in zip(tail.depths, tail.fragments, strict=True):
+        while waiting_index < len(waiting) and max(waiting[waiting_index][0], border) < depth:
+            body.append(_as_note(waiting[waiting_index][1]))
+            waiting_index += 1
+        body.append(loads(fragment))
+    body.extend(_as_note(message) for _, message in waiting[waiting_index:])
+    language = language_of(_content_text(body[0])) if body else None
+    if body and body[0]["role"] != "user":
+        body.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
+    return tuple(_encode(message) for message in (*_joined(leading), *_merged(body)))
+
+
+def _joined(leading: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One system message out of several: strict templates take only one, in first place."""
+    if len(leading) < 2:
+        return list(leading)
+    return [{"role": "system", "content": "\n\n".join(_content_text(m) for m in leading)}]
+
+
+def _as_note(message: dict[str, Any]) -> dict[str, Any]:
+    text = _content_text(message)
+    note = PHRASES[language_of(text) or "en"].system_note
+    return {"role": "user", "content": note.replace("{text}", text)}
+
+
+def _content_text(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _merged(body: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Neighbours of one role as one message, with a blank line between; blank ones left out."""
+    result: list[dict[str, Any]] = []
+    for position, message in enumerate(body):
+        content = message.get("content")
+        plain = set(message) == {"role", "content"} and isinstance(content, str)
+        if plain and is_blank(content or "") and position + 1 < len(body):
+            continue
+        previous = result[-1] if result else None
+        if (
+            plain
+            and previous is not None
+            and set(previous) == {"role", "content"}
+            and previous["role"] == message["role"]
+            and isinstance(previous["content"], str)
+        ):
+            result[-1] = {**previous, "content": f"{previous['content']}\n\n{content}"}
+        else:
+            result.append(message)
+    return result
