@@ -25,7 +25,7 @@ so that beginning, middle and end all speak."""
 _STOP = regex.compile(
     r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+|\p{Emoji_Presentation}[\p{Emoji_Modifier}\uFE0F]*+)"
     r"(?=\s+(?:\P{Ll}|$))(?!\s\p{M})"
-    r"|(?<![。！？])[。！？][。！？!?…]*+[」』”’）*]*+(?![\s\p{M}\u200d])"
+    r"|(?<![。！？])[。！？][。！？!?…]*+[」』”’）*]*+(?![\s\p{M}\u200d])(?!(?<=[」』])\p{Hiragana})"
     r"|(?<![!?…])[!?…]++(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}])"
 )
 _ABBREVIATION = regex.compile(r"(?:^|[\s(\"“])(?:\p{Lu}|Mrs?|Ms|Dr|St|Sra?|Srta|Prof|vs|No)\.$")
