@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -79,10 +79,12 @@ def find_faults(
     backends: Mapping[str, Backend | None],
     policies: Mapping[str, Policy | None],
     models: Mapping[str, Model | None],
+    unsure: Collection[str] = (),
 ) -> list[Fault]:
     """What is wrong between the parts of a file: names, references, privacy, windows.
 
     A part that is itself invalid is given as None: its name is known, nothing else of it.
+    ``unsure`` names policies whose numbers are not to be judged.
     """
     faults: list[Fault] = []
     path: KeyPath
@@ -106,7 +108,8 @@ def find_faults(
             faults += _find_missing((*path, "backend"), "backend", tier.backend, backends)
             faults += _find_missing((*path, "policy"), "policy", tier.policy, policies)
             chosen = backends.get(tier.backend), policies.get(tier.policy)
-            faults += _find_window_faults(path, *chosen)
+            if tier.policy not in unsure:
+                faults += _find_window_faults(path, *chosen)
             if model and model.private:
                 faults += _find_leaks(path, *chosen, backends)
     return faults

@@ -96,7 +96,8 @@ def parse_size(text: str) -> Size:
     amount = Decimal(digits.replace("_", "")) * _FACTORS[factor]
     if amount != int(amount) or ("." in digits and not factor):
         _refuse("size", "a size is a whole number of characters or tokens")
-    return Size(int(amount), "tokens" if unit == "tokens" else unit and "chars")
+    named: Unit | None = "chars" if unit == "chars" else "tokens" if unit else None
+    return Size(int(amount), named)
 
 
 def parse_duration(text: str) -> float:
@@ -115,7 +116,7 @@ def spell_size(text: str) -> str:
     digits, factor, word = match.groups()
     if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{3})+", digits):
         digits = digits.replace(".", "")
-    digits = re.sub(r"[_,' ]", "", digits).lstrip("0") or "0"
+    digits = re.sub(r"^0+(?=[0-9])", "", re.sub(r"[_,' ]", "", digits))
     factor = {"K": "k", "m": "M"}.get(factor, factor)
     unit = next((unit for unit in ("chars", "tokens") if word and unit[0] == word[0].lower()), "")
     written = [f"{digits}{factor} {unit}".rstrip()]

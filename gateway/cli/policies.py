@@ -1,0 +1,46 @@
+"""``foldgate policies``: what a policies file says, before it is put to use."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from gateway.policy_file import PolicyFileError, Problem, load_policies
+
+
+@click.group("policies")
+def policies_group() -> None:
+    """Look into a policies file."""
+
+
+@policies_group.command("check")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def check_command(file: Path, as_json: bool) -> None:
+    """Tell whether FILE can be used, and all that is wrong with it.
+
+    Variables are taken from the environment of this command. Ends with 0 where the file is
+    right, with 1 where it has problems, with 2 where the command itself is used wrongly.
+    """
+    problems = _find_problems(file)
+    if as_json:
+        listed = [asdict(problem) for problem in problems]
+        click.echo(json.dumps({"ok": not problems, "problems": listed}, ensure_ascii=False))
+    else:
+        for problem in problems:
+            click.echo(problem.render(str(file)))
+        if not problems:
+            click.echo(f"{file}: nothing is wrong")
+    raise SystemExit(1 if problems else 0)
+
+
+def _find_problems(file: Path) -> tuple[Problem, ...]:
+    try:
+        load_policies(file, os.environ)
+    except PolicyFileError as error:
+        return error.problems
+    return ()

@@ -1,0 +1,6 @@
+"""Reading policies.yaml: strict YAML with places, ``${VAR}``, validation, typed problems."""
+
+from gateway.policy_file.loading import LoadedPolicies, load_policies, parse_policies
+from gateway.policy_file.problems import PolicyFileError, Problem
+
+__all__ = ["LoadedPolicies", "PolicyFileError", "Problem", "load_policies", "parse_policies"]
