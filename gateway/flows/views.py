@@ -22,6 +22,7 @@ class CachedTail:
 
     border: int
     head_pk: int
+    head_depth: int
     tail: Tail
 
 

@@ -353,12 +353,16 @@ def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
 
 
 def newest_gist(
-    connection: Connection, conversation_pk: int, policy: str, head: Node
+    connection: Connection, conversation_pk: int, policy: str, head: Node, *, border: int
 ) -> GistRow | None:
-    """The gist that covers most and lies wholly on the path to head, in its newest version."""
+    """The gist that covers most, up to depth `border`, on the path to head; newest version."""
     rows = connection.execute(
         select(*_GIST)
-        .where(gists.c.conversation_pk == conversation_pk, gists.c.policy == policy)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_depth <= border,
+        )
         .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
     )
     for row in rows:

@@ -1,0 +1,252 @@
+"""Where an incoming request stands in the transcript.
+
+In this order: an explicit id; the chain of digests, deepest known message first; alignment from
+the tail for a client that trims its head; otherwise a new conversation. Never from the opening
+words alone: a history is recognised only by a message that the gateway itself produced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.errors import Conflict
+from gateway.store import attempts, transcript
+from gateway.store.transcript import ConversationRow, Node
+from gateway.wire.json_text import dumps
+from gateway.wire.requests import ChatRequest, split_system
+from policies.messages import canonical_message, message_chars, message_text
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request made ready for the store.
+
+    chain are its messages without system texts; system holds (number of chain messages before
+    it, message). canonicals and chains run along chain.
+    """
+
+    request: ChatRequest
+    owner: str
+    user: str
+    conversation: str | None
+    idempotency_key: str | None
+    retried: bool
+    chain: Sequence[dict[str, Any]]
+    system: Sequence[tuple[int, dict[str, Any]]]
+    canonicals: Sequence[bytes]
+    chains: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The conversation, the message that is asked now, and what the request told of its place.
+
+    offset: how many messages of the path stand before the request's first chain message (what
+    the client trimmed or never sends). is_new: the conversation was begun by this request.
+    """
+
+    conversation: ConversationRow
+    asked: Node
+    offset: int
+    resent: bool
+    is_new: bool
+
+
+def prepare(
+    request: ChatRequest,
+    *,
+    owner: str,
+    user: str = "",
+    conversation: str | None = None,
+    idempotency_key: str | None = None,
+    retried: bool = False,
+) -> Incoming:
+    """Digest a request (CPU only; a megabyte of history takes some milliseconds)."""
+    chain, system = split_system(request.messages)
+    canonicals = [canonical_message(message) for message in chain]
+    return Incoming(
+        request=request,
+        owner=owner,
+        user=user or request.user,
+        conversation=conversation or request.conversation,
+        idempotency_key=idempotency_key,
+        retried=retried,
+        chain=chain,
+        system=system,
+        canonicals=canonicals,
+        chains=transcript.chain_digests(canonicals),
+    )
+
+
+def place(
+    connection: Connection, incoming: Incoming, owner_pk: int, *, image_chars: int, now_ms: int
+) -> Placement:
+    """Find or begin the conversation and store what is new. Raises Conflict for a key re-used."""
+    if (again := _same_key(connection, incoming, owner_pk)) is not None:
+        return again
+    conversation, is_new = _conversation(connection, incoming, owner_pk, now_ms)
+    known = -1
+    parent: Node | None = None
+    if not is_new:
+        known, parent = _known(connection, incoming, conversation)
+    new = [
+        to_new_message(message, incoming.canonicals[index], image_chars)
+        for index, message in enumerate(incoming.chain)
+        if index > known
+    ]
+    nodes = transcript.append_messages(connection, conversation, parent, new, now_ms)
+    asked = nodes[-1] if nodes else parent
+    assert asked is not None
+    resent = known >= 0
+    if resent and not conversation.resends:
+        transcript.mark_resending(connection, conversation.pk)
+    return Placement(conversation, asked, asked.depth - len(incoming.chain), resent, is_new)
+
+
+def to_new_message(
+    message: dict[str, Any],
+    canonical: bytes,
+    image_chars: int,
+    *,
+    produced: bool = False,
+    backend: str | None = None,
+    finish_reason: str | None = None,
+    partial: bool = False,
+) -> transcript.NewMessage:
+    """A client's or model's message as the store takes it."""
+    text = message_text(message)
+    role = str(message["role"])
+    return transcript.NewMessage(
+        role=role,
+        raw=dumps(message),
+        canonical=canonical,
+        text=None if text == message.get("content") and "\x00" not in text else _storable(text),
+        chars=message_chars(message, image_chars),
+        opens=role == "user",
+        produced=produced,
+        backend=backend,
+        finish_reason=finish_reason,
+        partial=partial,
+    )
+
+
+def _storable(text: str) -> str:
+    return text.replace("\x00", "\ufffd")
+
+
+def _same_key(connection: Connection, incoming: Incoming, owner_pk: int) -> Placement | None:
+    """The place of an earlier request with the same Idempotency-Key."""
+    if incoming.idempotency_key is None:
+        return None
+    asked_pk = attempts.asked_by_key(connection, owner_pk, incoming.idempotency_key)
+    if asked_pk is None:
+        return None
+    conversation_pk, message_pk = asked_pk
+    conversation = transcript.conversation_by_pk(connection, owner_pk, conversation_pk)
+    assert conversation is not None
+    asked = transcript.node_by_pk(connection, message_pk)
+    if asked.content != transcript.content_digest(incoming.canonicals[-1]):
+        raise Conflict(
+            "This Idempotency-Key was used for another message; choose a new key.",
+            code="idempotency_key_reused",
+        )
+    return Placement(conversation, asked, asked.depth - len(incoming.chain), False, False)
+
+
+def _conversation(
+    connection: Connection, incoming: Incoming, owner_pk: int, now_ms: int
+) -> tuple[ConversationRow, bool]:
+    found: ConversationRow | None = None
+    if incoming.conversation is not None:
+        found = transcript.find_conversation(connection, owner_pk, incoming.conversation)
+    else:
+        found = _by_chain(connection, incoming, owner_pk)
+    if found is not None:
+        return found, False
+    return transcript.create_conversation(
+        connection,
+        owner_pk,
+        alias=incoming.conversation,
+        model=incoming.request.model,
+        now_ms=now_ms,
+    ), True
+
+
+def _by_chain(
+    connection: Connection, incoming: Incoming, owner_pk: int
+) -> ConversationRow | None:
+    """The conversation whose own replies this history holds; a retried first turn finds itself."""
+    last = len(incoming.chains) - 1
+    for pk, index, anchored in transcript.conversations_by_chain(
+        connection, owner_pk, incoming.chains
+    ):
+        if anchored or (incoming.retried and index == last):
+            return transcript.conversation_by_pk(connection, owner_pk, pk)
+    return None
+
+
+def _known(
+    connection: Connection, incoming: Incoming, conversation: ConversationRow
+) -> tuple[int, Node | None]:
+    """(index of the last incoming message that is stored already or -1, what new ones go under)."""
+    head = (
+        None
+        if conversation.head_pk is None
+        else transcript.node_by_pk(connection, conversation.head_pk)
+    )
+    alone = len(incoming.chain) == 1
+    if alone and head is not None and not conversation.resends:
+        return _alone(connection, incoming, head)
+    found = transcript.deepest_known(connection, conversation, incoming.chains)
+    if found is not None:
+        return found
+    if head is None or alone:
+        return -1, head
+    aligned = _align_tail(connection, incoming, conversation, head)
+    return aligned if aligned is not None else (-1, head)
+
+
+def _alone(connection: Connection, incoming: Incoming, head: Node) -> tuple[int, Node | None]:
+    """A message sent alone is new, unless the client says that it tries again."""
+    if incoming.retried:
+        asked = head
+        if head.role == "assistant" and head.parent_pk is not None:
+            asked = transcript.node_by_pk(connection, head.parent_pk)
+        if asked.content == transcript.content_digest(incoming.canonicals[0]):
+            return 0, asked
+    return -1, head
+
+
+def _align_tail(
+    connection: Connection, incoming: Incoming, conversation: ConversationRow, head: Node
+) -> tuple[int, Node | None] | None:
+    """Alignment on a reply of the gateway's, for a history whose head was trimmed.
+
+    The newest incoming assistant message that stands on the newest branch, with the message
+    before it standing before it, places all that came before. Where nothing was trimmed (the
+    positions agree) the head was edited instead, and the history is a branch from the root.
+    """
+    for index in range(len(incoming.chain) - 1, -1, -1):
+        if incoming.chain[index]["role"] != "assistant":
+            continue
+        content = transcript.content_digest(incoming.canonicals[index])
+        for node in transcript.nodes_by_content(connection, conversation.pk, content):
+            if not node.anchored or not transcript.on_path(connection, node.pk, node.depth, head):
+                continue
+            if not _same_before(connection, incoming, index, node):
+                continue
+            return (-1, None) if node.depth == index + 1 else (index, node)
+    return None
+
+
+def _same_before(connection: Connection, incoming: Incoming, index: int, node: Node) -> bool:
+    if index == 0:
+        return True
+    if node.parent_pk is None:
+        return False
+    before = transcript.node_by_pk(connection, node.parent_pk)
+    return before.content == transcript.content_digest(incoming.canonicals[index - 1])

@@ -1,0 +1,109 @@
+"""Attempt rows: one upstream call each, what it cost and how it ended."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from gateway.store.tables import Attempt, Conversation
+
+attempts = Attempt.__table__  # type: ignore[attr-defined]
+conversations = Conversation.__table__  # type: ignore[attr-defined]
+
+_INSERT = insert(attempts)
+_FINISH = (
+    update(attempts)
+    .where(attempts.c.pk == bindparam("which"))
+    .values(
+        reply_pk=bindparam("reply"),
+        state=bindparam("ended_as"),
+        finish_reason=bindparam("finish"),
+        error=bindparam("fault"),
+        prompt_tokens=bindparam("prompt"),
+        cached_tokens=bindparam("cached"),
+        completion_tokens=bindparam("completion"),
+        ended_ms=bindparam("now"),
+    )
+)
+_PRESENT = select(attempts.c.pk).where(attempts.c.pk == bindparam("which"))
+_LAST_SYSTEM = (
+    select(attempts.c.system_pk)
+    .where(attempts.c.conversation_pk == bindparam("conversation"))
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+_BY_KEY = (
+    select(attempts.c.conversation_pk, attempts.c.asked_pk)
+    .join(conversations, conversations.c.pk == attempts.c.conversation_pk)
+    .where(
+        attempts.c.idempotency_key == bindparam("key"),
+        conversations.c.owner_pk == bindparam("owner"),
+    )
+    .order_by(attempts.c.pk)
+)
+
+
+def begin_attempt(connection: Connection, **values: Any) -> int:
+    """A running attempt; values are the columns of `Attempt`. Returns its row number."""
+    made = connection.execute(_INSERT, {"id": f"att_{secrets.token_hex(10)}", **values})
+    return int(made.inserted_primary_key[0])
+
+
+def finish_attempt(
+    connection: Connection,
+    pk: int,
+    *,
+    state: str,
+    reply_pk: int | None,
+    finish_reason: str | None,
+    error: str | None,
+    prompt_tokens: int | None,
+    cached_tokens: int | None,
+    completion_tokens: int | None,
+    now_ms: int,
+) -> bool:
+    """Write how an attempt ended. False where it is gone: its conversation was deleted."""
+    done = connection.execute(
+        _FINISH,
+        {
+            "which": pk,
+            "reply": reply_pk,
+            "ended_as": state,
+            "finish": finish_reason,
+            "fault": error,
+            "prompt": prompt_tokens,
+            "cached": cached_tokens,
+            "completion": completion_tokens,
+            "now": now_ms,
+        },
+    )
+    return done.rowcount == 1
+
+
+def asked_by_key(connection: Connection, owner_pk: int, key: str) -> tuple[int, int] | None:
+    """(conversation, asked message) of the owner's first attempt under an Idempotency-Key."""
+    row = connection.execute(_BY_KEY, {"key": key, "owner": owner_pk}).first()
+    return None if row is None else (row[0], row[1])
+
+
+def abandon_dead(connection: Connection, boot: str, now_ms: int) -> int:
+    """Mark attempts that another, dead run left running. Returns how many."""
+    done = connection.execute(
+        update(attempts)
+        .where(attempts.c.state == "running", attempts.c.boot != boot)
+        .values(state="cancelled", error="the gateway stopped", ended_ms=now_ms)
+    )
+    return done.rowcount
+
+
+def is_there(connection: Connection, pk: int) -> bool:
+    """Whether an attempt still has its row: it goes with its conversation."""
+    return connection.execute(_PRESENT, {"which": pk}).first() is not None
+
+
+def last_system(connection: Connection, conversation_pk: int) -> int | None:
+    """The system text of the newest attempt in a conversation."""
+    row = connection.execute(_LAST_SYSTEM, {"conversation": conversation_pk}).first()
+    return None if row is None else row[0]
