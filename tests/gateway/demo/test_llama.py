@@ -78,7 +78,7 @@ async def test_one_that_is_never_ready_is_reaped_and_named(tmp_path: Path) -> No
     log = tmp_path / "log"
     silent = "import time\ntime.sleep(600)"
     server = LlamaServer(running(silent, tmp_path), window=512, log=log, patience=0.2)
-    with pytest.raises(LlamaFailed, match="was not ready within 0.2 s"):
+    with pytest.raises(LlamaFailed, match=r"was not ready within 0\.2 s"):
         await server.start()
     assert server.process is not None
     assert server.process.returncode == -signal.SIGTERM
