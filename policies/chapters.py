@@ -96,15 +96,16 @@ def split_text(text: str, limit: int) -> list[str]:
 
 
 def _cut_point(text: str, at: int, limit: int) -> int:
+    """Where the piece that begins at ``at`` ends: about an even share, at the best border."""
     rest = len(text) - at
     share = at - (-rest // -(-rest // limit))
     slack = (share - at) // 4
-    low, high = share - slack, min(at + limit, share + slack)
-    for pattern in _BREAKS:
-        ends = [m.end() for m in pattern.finditer(text, max(low - 1, at), high)]
-        ends = [end for end in ends if low <= end and _parts_graphemes(text, end)]
-        if ends:
-            return min(ends, key=lambda end: abs(end - share))
+    for low, high in ((share - slack, min(at + limit, share + slack)), (at + 1, at + limit)):
+        for pattern in _BREAKS:
+            ends = [m.end() for m in pattern.finditer(text, max(low - 1, at), high)]
+            ends = [end for end in ends if low <= end and _parts_graphemes(text, end)]
+            if ends:
+                return min(ends, key=lambda end: abs(end - share))
     for high in (share, at + limit):
         end = _grapheme_end(text, at, high)
         if end > at:

@@ -17,12 +17,13 @@ def plan_major(
     """
     covered = gist.covers_to if gist else 0
     written = []
-    for row in stack:
+    for index, row in enumerate(stack):
+        if row.first <= covered:
+            continue
         if row.length is None:
             break
-        if row.first > covered:
-            written.append(row)
-    if sum(row.length or 0 for row in written) <= limits.stack:
+        written.append((index, row.length))
+    if sum(length for _, length in written) <= limits.stack:
         return None
-    count = max(1, len(written) // 2)
-    return Major(covers_to=written[count - 1].last, chapters=tuple(range(count)))
+    older = tuple(index for index, _ in written[: max(1, len(written) // 2)])
+    return Major(covers_to=stack[older[-1]].last, chapters=older)

@@ -135,7 +135,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Major:
-    """A major GC: the old gist and the first ``chapters`` rows of the stack become one gist."""
+    """A major GC: the old gist and the ``chapters`` (indices of the stack) become one gist."""
 
     covers_to: int
     chapters: tuple[int, ...]

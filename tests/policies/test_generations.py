@@ -1,0 +1,80 @@
+"""Major GCs: when, and how much of the stack."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.generations import plan_major
+from policies.values import ChapterState, GistState, Limits, Major
+from tests.policies.life import LOCAL
+
+
+def stack(*lengths: int | None, after: int = 0) -> tuple[ChapterState, ...]:
+    """Chapters over ten messages each, behind the depth ``after``."""
+    return tuple(
+        ChapterState(after + 10 * i + 1, after + 10 * i + 10, 18_000, length)
+        for i, length in enumerate(lengths)
+    )
+
+
+@pytest.mark.parametrize(
+    ("gist", "chapters", "major"),
+    [
+        (None, stack(), None),
+        # 5 x 1,100 = 5,500
+        (None, stack(*[1_100] * 5), None),
+        # 6 x 1,100 = 6,600 > 6,000: 3 of 6
+        (None, stack(*[1_100] * 6), Major(30, (0, 1, 2))),
+        # 6 x 1,000 = 6,000 is not above it
+        (None, stack(*[1_000] * 6), None),
+        # 7 // 2 = 3
+        (None, stack(*[1_000] * 7), Major(30, (0, 1, 2))),
+        # one alone: at least one goes
+        (None, stack(6_001), Major(10, (0,))),
+        # behind a gist over the first 30: again 3 of 6
+        (GistState(30, 1_500), stack(*[1_100] * 6, after=30), Major(60, (0, 1, 2))),
+        # the newest gist covers three already, whether it is shown or not: 3,300 remain
+        (GistState(30, 1_500), stack(*[1_100] * 6)[3:], None),
+        # what has no text yet costs nothing
+        (None, stack(1_100, 1_100, None, 4_000), None),
+        (None, stack(3_100, 3_100, None, 4_000), Major(10, (0,))),
+    ],
+)
+def test_plan_major(
+    gist: GistState | None, chapters: tuple[ChapterState, ...], major: Major | None
+) -> None:
+    assert plan_major(LOCAL, gist, chapters) == major
+
+
+def test_rows_under_the_gist_are_left_alone() -> None:
+    """The stack may be given whole: what the gist covers is counted in no generation twice."""
+    whole = stack(*[1_100] * 9)
+    assert plan_major(LOCAL, GistState(30, 1_500), whole) == Major(60, (3, 4, 5))
+
+
+@given(
+    st.lists(st.none() | st.integers(1, 3_000), max_size=20),
+    st.integers(0, 5),
+    st.integers(100, 12_000),
+)
+def test_only_the_older_half_is_rewritten(
+    lengths: list[int | None], covered: int, bound: int
+) -> None:
+    """Law 6: a major GC takes a row of chapters behind the gist, never the younger half."""
+    limits: Limits = replace(LOCAL, stack=bound)
+    chapters = stack(*lengths)
+    gist = GistState(10 * covered, 1_500) if covered else None
+    major = plan_major(limits, gist, chapters)
+    behind = [i for i, row in enumerate(chapters) if row.first > 10 * covered]
+    written = []
+    for index in behind:
+        if chapters[index].length is None:
+            break
+        written.append(index)
+    if major is None:
+        assert sum(chapters[i].length or 0 for i in written) <= bound
+    else:
+        assert list(major.chapters) == written[: max(1, len(written) // 2)]
+        assert major.covers_to == chapters[major.chapters[-1]].last
