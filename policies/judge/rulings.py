@@ -1,13 +1,23 @@
 """The rulings: which rules an output must pass, and in which order they speak."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from policies.judge.frame import unwrap_frame
-from policies.judge.reading import has_words
+from policies.judge.continuation import is_continuation
+from policies.judge.echo import is_echo
+from policies.judge.ending import is_cut
+from policies.judge.frame import Unwrapped, unwrap_frame
+from policies.judge.grounding import is_ungrounded
+from policies.judge.language import is_wrong_language
+from policies.judge.leaks import leaks_frame
+from policies.judge.loops import is_loop
+from policies.judge.reading import has_words, weight
 from policies.judge.refusal import is_refusal, is_safety_end
+from policies.judge.sizes import is_degenerate, is_long
 from policies.judge.thinking import shows_thinking, strip_thinking
 from policies.judge.verdict import Verdict, accept, reject
 from policies.values import Line
+
+Rule = tuple[str, Callable[[str], bool]]
 
 
 def judge_summary(
@@ -18,8 +28,34 @@ def judge_summary(
     asked_chars: int,
     framed: bool = True,
 ) -> Verdict:
-    """Judge the raw text of a summarizer against the span it was asked to tell."""
-    return _judge(output, finish_reason=finish_reason, framed=framed, key="chapter")
+    """Judge the raw text of a summarizer against the span it was asked to tell.
+
+    output: as the model sent it. source: the lines of the span, oldest first. finish_reason: the
+    provider's own; only `stop` counts as complete. asked_chars: the length asked for, in
+    characters. framed: the output must be the JSON frame; otherwise prose, or a frame to unwrap.
+    Pure, linear in output and source, and without errors: every text has a verdict.
+    """
+    said = [(line.speaker, line.text) for line in source]
+    texts = [line.text for line in source]
+    heard = "\n".join(texts)
+    size = weight(heard)
+    speakers = {line.speaker for line in source}
+    return _judge(
+        output,
+        finish_reason=finish_reason,
+        framed=framed,
+        rules=(
+            ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
+            ("loop", is_loop),
+            ("echo", lambda prose: is_echo(prose, texts)),
+            ("continuation", lambda prose: is_continuation(prose, said)),
+            ("degenerate", lambda prose: is_degenerate(prose, size, asked_chars)),
+            ("long", lambda prose: is_long(prose, size, asked_chars)),
+            ("frame-leak", lambda prose: leaks_frame(prose, heard)),
+            ("ungrounded", lambda prose: is_ungrounded(prose, texts, speakers)),
+            ("truncated", is_cut),
+        ),
+    )
 
 
 def judge_gist(
@@ -30,25 +66,54 @@ def judge_gist(
     asked_chars: int,
     framed: bool = True,
 ) -> Verdict:
-    """Judge a gist against the old gist and the chapters that it folds together."""
-    return _judge(output, finish_reason=finish_reason, framed=framed, key="chapter")
+    """Judge a gist against the old gist and the chapters that it folds together.
+
+    As judge_summary, but the source is already told: taking over its sentences is no echo.
+    """
+    texts = list(source)
+    heard = "\n".join(texts)
+    size = weight(heard)
+    return _judge(
+        output,
+        finish_reason=finish_reason,
+        framed=framed,
+        rules=(
+            ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
+            ("loop", is_loop),
+            ("continuation", lambda prose: is_continuation(prose, [("", text) for text in texts])),
+            ("degenerate", lambda prose: is_degenerate(prose, size, asked_chars)),
+            ("long", lambda prose: is_long(prose, size, asked_chars)),
+            ("frame-leak", lambda prose: leaks_frame(prose, heard)),
+            ("ungrounded", lambda prose: is_ungrounded(prose, texts, ())),
+            ("truncated", is_cut),
+        ),
+    )
 
 
-def _judge(output: str, *, finish_reason: str | None, framed: bool, key: str) -> Verdict:
+def _judge(
+    output: str, *, finish_reason: str | None, framed: bool, rules: Sequence[Rule]
+) -> Verdict:
     if is_safety_end(finish_reason):
         return reject("refusal")
     if finish_reason != "stop":
         return reject("truncated")
     stripped = strip_thinking(output)
-    unwrapped = unwrap_frame(stripped, framed=framed, key=key)
+    unwrapped = unwrap_frame(stripped, framed=framed)
     prose = strip_thinking(unwrapped.prose)
+    reasons = _read_reasons(stripped, unwrapped, prose)
     if not has_words(prose):
-        return reject("empty")
+        return reject(*reasons, "empty")
+    reasons += [reason for reason, breaks in rules if breaks(prose)]
+    return reject(*reasons) if reasons else accept(prose)
+
+
+def _read_reasons(stripped: str, unwrapped: Unwrapped, prose: str) -> list[str]:
+    """What the form alone tells, before the prose is held against its source."""
     reasons = []
-    if shows_thinking(prose) or shows_thinking(stripped):
+    if shows_thinking(stripped) or shows_thinking(prose):
         reasons.append("thinking")
     if is_refusal(prose):
         reasons.append("refusal")
     if unwrapped.reason:
         reasons.append(unwrapped.reason)
-    return reject(*reasons) if reasons else accept(prose)
+    return reasons

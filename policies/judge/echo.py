@@ -1,0 +1,52 @@
+"""Echoes: the source said over again instead of told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from policies.judge.reading import fold, is_unspaced, units, unquote
+
+_GRAM = {True: 8, False: 5}
+"""Units of a run that counts as copied: words, or characters where words have no spaces (True)."""
+_LONG_RUN = {True: 44, False: 18}
+_COPIED_SHARE = 0.62
+"""Share of the units outside quotation marks that stand in copied runs. The hand-written chapters
+of the tests stay under 0.5 even for spans of three lines."""
+_LEAST = {True: 24, False: 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """share: of the units outside quotations, those in copied runs; longest: run, in units."""
+
+    share: float
+    longest: int
+
+
+def is_echo(prose: str, lines: Iterable[str]) -> bool:
+    """Say whether a prose mostly copies the lines of its source, quotations left out."""
+    unspaced = is_unspaced(prose)
+    row = units(fold(unquote(prose)))
+    if len(row) < _LEAST[unspaced]:
+        return False
+    copied = measure_copied(row, lines, _GRAM[unspaced])
+    return copied.share > _COPIED_SHARE or copied.longest >= _LONG_RUN[unspaced]
+
+
+def measure_copied(row: list[str], lines: Iterable[str], size: int) -> Copied:
+    """Return how much of a row of units stands in the lines in runs of at least `size` units."""
+    known = {
+        tuple(heard[at : at + size])
+        for heard in (units(fold(line)) for line in lines)
+        for at in range(len(heard) - size + 1)
+    }
+    marked = longest = run = 0
+    covered_to = 0
+    for at in range(len(row) - size + 1):
+        if tuple(row[at : at + size]) in known:
+            run = run + 1 if run else size
+            marked += at + size - max(at, covered_to)
+            covered_to = at + size
+            longest = max(longest, run)
+        else:
+            run = 0
+    return Copied(marked / len(row) if row else 0.0, longest)

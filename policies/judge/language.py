@@ -1,0 +1,101 @@
+"""Is a chapter in the language of its conversation? Scripts decide, then the commonest words."""
+
+import re
+
+from policies.judge.reading import CYRILLIC, HAN, HANGUL, KANA, fold, has_words, unquote, words
+
+_SCRIPTS = {
+    "latin": re.compile("[a-z]"),
+    "cyrillic": re.compile(f"[{CYRILLIC}]"),
+    "hangul": re.compile(f"[{HANGUL}]"),
+    "kana": re.compile(f"[{KANA}]"),
+    "han": re.compile(f"[{HAN}]"),
+    "greek": re.compile("[\u0370-\u03ff]"),
+    "arabic": re.compile("[\u0600-\u06ff]"),
+    "hebrew": re.compile("[\u0590-\u05ff]"),
+    "devanagari": re.compile("[\u0900-\u097f]"),
+    "thai": re.compile("[\u0e00-\u0e7f]"),
+}
+_COMMON = {
+    "en": "the and of to was that with his her for she he they had were is it on as not by from would but at",
+    "es": "el la los las que de y en un una por con para se no su al del lo pero fue habia era le como más",
+    "fr": "le les des et est une dans pour que qui avec il elle pas sur son ses aux du au par mais ont était",
+    "de": "der die das und ist nicht ein eine mit sie er auf für den dem zu von sich war wurde im auch dass",
+    "pt": "o os uma que de e em um para com não por ela ele seu sua mais foi do da no na dos ao mas era",
+    "it": "il gli che di e un una per con non si del della nel sono era ha lei lui suo sua al ma anche",
+}
+_COMMON_WORDS = {name: frozenset(fold(listed).split()) for name, listed in _COMMON.items()}
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+@\S+", re.DOTALL)
+_UKRAINIAN = re.compile("[іїєґ]")
+_RUSSIAN = re.compile("[ыэъё]")
+_DENSITY = {"han": 2.5, "kana": 2.0, "hangul": 2.0}
+_LEAST = 12
+"""Letters (an alphabet's) below which a language is not guessed."""
+
+
+def is_wrong_language(prose: str, source: str) -> bool:
+    """Say whether a prose is clearly in another language than every large part of its source.
+
+    A language that holds a seventh of the source is a language of the conversation. Too little
+    text, or words common to several languages, is no proof: then the answer is no.
+    """
+    told = _plain(unquote(prose))
+    told = told if has_words(told) else _plain(prose)
+    heard = _plain(source)
+    here, there = _shares(told), _shares(heard)
+    if not here or not there:
+        return False
+    main = max(here, key=lambda name: here[name])
+    if here[main] < 0.6:
+        return False
+    if there.get(main, 0.0) < 1 / 7:
+        return True
+    if main == "latin":
+        return _is_other_latin(told, heard)
+    return main == "cyrillic" and _is_other_cyrillic(told, heard)
+
+
+def _plain(text: str) -> str:
+    return fold(_CODE.sub(" ", text))
+
+
+def _shares(text: str) -> dict[str, float]:
+    """Return the share of each writing in a text; Han with kana beside it is Japanese."""
+    counts = {
+        name: len(script.findall(text)) * _DENSITY.get(name, 1.0) for name, script in _SCRIPTS.items()
+    }
+    kana, han = counts.pop("kana"), counts.pop("han")
+    counts["japanese"], counts["chinese"] = _split_han(kana, han)
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()} if total >= _LEAST else {}
+
+
+def _split_han(kana: float, han: float) -> tuple[float, float]:
+    """A tenth of kana makes a text Japanese: particles and endings are never rarer in prose."""
+    if kana * 10 >= kana + han:
+        return kana + han, 0.0
+    return kana, han
+
+
+def _is_other_latin(told: str, heard: str) -> bool:
+    here, there = _latin_language(told), _latin_language(heard)
+    if here is None or there is None or here[0] == there[0]:
+        return False
+    common = _COMMON_WORDS[here[0]]
+    heard_words = words(heard)
+    return sum(word in common for word in heard_words) * 7 < there[1] * 3
+
+
+def _latin_language(text: str) -> tuple[str, int] | None:
+    """Return the language whose commonest words lead by half, and how many were met."""
+    met = [(sum(word in common for word in words(text)), name) for name, common in _COMMON_WORDS.items()]
+    (most, name), (second, _) = sorted(met, reverse=True)[:2]
+    return (name, most) if most >= 4 and most * 2 >= second * 3 else None
+
+
+def _is_other_cyrillic(told: str, heard: str) -> bool:
+    for here, there in ((_UKRAINIAN, _RUSSIAN), (_RUSSIAN, _UKRAINIAN)):
+        marks, others = len(here.findall(told)), len(there.findall(heard))
+        if marks >= 3 and others >= 3 and not there.search(told) and len(here.findall(heard)) * 7 < others:
+            return True
+    return False

@@ -1,0 +1,34 @@
+"""Sizes: too short or too long for the source, or a placeholder."""
+
+import re
+
+from policies.judge.reading import fold, weight, words
+
+_PLACEHOLDER = re.compile(
+    r"^\W*(?:\[[^\]\n]{0,80}\]|\([^)\n]{0,80}\)|<[^>\n]{0,80}>|\{[^}\n]{0,80}\})\W*$"
+    r"|^\W*(?:n/?a|none|null|nil|todo|tbd|empty|placeholder|lorem ipsum.*|summary|chapter|untitled|undefined|nothing(?: \w+){0,5}|no (?:more |further |new )?(?:messages?|content|information|events?|summary)(?: \w+){0,4}"
+    r"|无|無|暂无|無し|なし|特になし|내용 없음|없음|нет|ничего|ninguno|nada|sin contenido|sin novedades)\W*$"
+)
+
+
+def is_degenerate(prose: str, source_weight: int, asked_chars: int) -> bool:
+    """Say whether a prose is implausibly small for its source, or a placeholder.
+
+    source_weight: of the source as reading.weight counts it. The least is a sixth of what was
+    asked for long sources, a fortieth of the source for short ones: a note of 44 characters may
+    tell a span of 1,700, not one of 32,000.
+    """
+    folded = fold(prose).strip()
+    if _PLACEHOLDER.match(folded):
+        return True
+    least = min(asked_chars / 6, source_weight / 40)
+    return weight(prose) < least or (source_weight > 200 and len(words(folded)) < 2 and weight(prose) < 12)
+
+
+def is_long(prose: str, source_weight: int, asked_chars: int) -> bool:
+    """Say whether a prose is four times what was asked, or outgrows its source.
+
+    Up to 400 characters nothing outgrows its source: three lines may need a sentence of setting.
+    """
+    told = weight(prose)
+    return len(prose.strip()) > 4 * asked_chars or (told > 400 and told > source_weight * 1.1)
