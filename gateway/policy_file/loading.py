@@ -15,7 +15,7 @@ from gateway.policy_file.characters import find_forbidden
 from gateway.policy_file.problems import PolicyFileError, Problem
 from gateway.policy_file.tree import TreeError, build_tree
 from gateway.policy_file.values import Values, read_values
-from gateway.policy_file.wording import KINDS, find_injected, word_fault, word_problems
+from gateway.policy_file.wording import KINDS, find_misplaced, word_fault, word_problems
 from policies.schema import FROM_FILE, Backend, Model, Part, Policy, PolicyFile, find_faults
 
 MAX_BYTES = 1024 * 1024
@@ -71,9 +71,11 @@ def parse_policies(
         root = build_tree(plain)
     except TreeError as error:
         raise PolicyFileError(name, [error.problem]) from None
-    if root is None or root.kind != "mapping":
-        raise PolicyFileError(name, [_shapeless(plain, root.kind if root else "")])
+    if root is None:
+        raise PolicyFileError(name, [_shapeless(plain, "")])
     values = read_values(root, plain, environ)
+    if root.kind != "mapping":
+        raise PolicyFileError(name, values.problems or [_shapeless(plain, root.kind)])
     file = _validate(values, name)
     ended = plain.rstrip().endswith("\n" + END_MARK)
     return LoadedPolicies(file, _digest(file), text, path, ended)
@@ -100,7 +102,7 @@ def _shapeless(text: str, kind: str) -> Problem:
 
 
 def _validate(values: Values, name: str) -> PolicyFile:
-    problems = [*values.problems, *find_injected(values)]
+    problems = [*values.problems, *find_misplaced(values)]
     try:
         file = PolicyFile.model_validate(values.root, context=_CONTEXT)
     except ValidationError as error:

@@ -19,7 +19,7 @@ class Ambiguity(NamedTuple):
     hint: str
 
 
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,5})")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,39}|[1-9][0-9]{0,2}(?:_[0-9]{3}){1,13})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _WORDS: dict[str, Scalar] = {"": None, "null": None, "~": None, "true": True, "false": False}
 _QUOTE = "put it in quotes if text is meant"

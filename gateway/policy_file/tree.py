@@ -167,6 +167,7 @@ _MEANINGS = (
     ("',' or", _BRACKET, ""),
     ("cannot start any token", "no value can begin with this character", "put it in quotes"),
     ("escape", "double quotes know no such \\ sequence", "use single quotes, or \\\\ for a \\"),
+    ("nesting depth", f"more than {MAX_DEPTH} levels inside each other", ""),
     ("document start", "something stands behind the end of the document", ""),
     ("", _INDENTATION, ""),
 )

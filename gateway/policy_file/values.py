@@ -17,6 +17,7 @@ from policies.schema import KeyPath
 # Values that may be repeated in a message: all but keys, and addresses, which can hold one.
 _SILENT = {"api_key", "url", "api_base"}
 _LIKE_A_KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|key)[-_].*|AIza.*|Bearer .*|(?=.*[0-9])[^/ ]{24,}")
+_THREE_DIGITS = re.compile("[0-9]{3}")
 _CUT = re.compile(r" +#[^\s#]")
 _BROKEN = object()
 
@@ -133,14 +134,18 @@ class _Reader:
             return False
         if not self._check_characters(key, path):
             return False
+        if not key.text.isprintable():
+            self.values.add(path, key, "this key holds a character that cannot be seen", "")
+            return False
         value = resolve(key.text) if key.plain else key.text
         if isinstance(value, str):
             return True
-        if isinstance(value, Ambiguity):
-            self.values.add(path, key, f"a key must be text: {value.message}", "quote the key")
-        else:
-            kind = {bool: "a truth value", type(None): "nothing"}.get(type(value), "a number")
-            self.values.add(path, key, f"a key must be text, not {kind}", "quote the key")
+        kind = {bool: "a truth value", type(None): "nothing"}.get(type(value), "a number")
+        message = value.message if isinstance(value, Ambiguity) else f"this is {kind}"
+        hint = "put the key in quotes"
+        if _THREE_DIGITS.fullmatch(key.text):
+            hint = "a comma begins the next entry here: write 48_000, not 48,000"
+        self.values.add(path, key, f"a key must be text: {message}", hint)
         return False
 
     def _read_scalar(self, node: Node, path: KeyPath) -> Any:
@@ -187,5 +192,6 @@ class _Reader:
 
 
 def _quote(node: Node) -> str:
-    text = node.text if len(node.text) <= 60 else node.text[:57] + "…"
+    text = "".join(letter if letter.isprintable() else "�" for letter in node.text[:60])
+    text += "…" * (len(node.text) > 60)
     return text if node.plain and not isinstance(resolve(node.text), str) else f'"{text}"'

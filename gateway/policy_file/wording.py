@@ -6,7 +6,7 @@ pydantic's own texts are not shown, nor the input that its errors carry: both ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -43,7 +43,7 @@ KINDS: Mapping[str, type[LlamaCppBackend | LiteLLMBackend | ScriptedBackend]] = 
     "scripted": ScriptedBackend,
 }
 # The parts of the file by their path, * for a name or a position.
-PARTS: Mapping[tuple[str, ...], tuple[type[Part], ...]] = {
+PARTS: Mapping[tuple[str, ...], Sequence[type[Part]]] = {
     (): (PolicyFile,),
     ("backends", "*"): tuple(KINDS.values()),
     ("backends", "*", "timeouts"): (Timeouts,),
@@ -76,6 +76,7 @@ _ALLOWED = {
     "greater_than_equal": "allowed is {ge:,} or more",
     "less_than_equal": "allowed is {le:,} or less",
 }
+_ABOUT_CONTENT = ("twice", "rules", "too_short")
 _SPELLINGS = {"size": spell_size, "duration": spell_duration}
 
 
@@ -103,16 +104,27 @@ def _word_key(kind: str, path: KeyPath, context: Mapping[str, Any], values: Valu
         return _word_unknown(path, values)
     if kind == "missing":
         return _word_missing(path, values)
-    said = context.get("message") or _ALLOWED[kind].format(**context)
+    # A kind of error that is not listed still says where it is, and never what was read.
+    said = context.get("message") or _ALLOWED.get(kind, "this is not allowed").format(**context)
     hint = str(context.get("hint", "")) or _hint(kind, path, context, values)
-    return _place(path, _prefix(values.show(path), said), hint, values)
+    shown = values.show(path)
+    if kind in _ABOUT_CONTENT and values.nodes[path].kind != "scalar":
+        shown = ""
+    return _place(path, _prefix(shown, said), hint, values, inline=True)
 
 
-def find_injected(values: Values) -> Iterator[Problem]:
-    """Keys of the file that only the program may set."""
+def find_misplaced(values: Values) -> Iterator[Problem]:
+    """What the models let pass because the program may do it and the file may not: a policy that
+    names itself, and a version left out."""
     for path in values.keys:
         if len(path) == 3 and path[0] == "policies" and path[2] == "name":
             yield _word_unknown(path, values)
+    for path in values.broken:
+        allowed = _allowed_keys(path[:-1], values)
+        if allowed is not None and path[-1] not in allowed:
+            yield _word_unknown(path, values)
+    if ("version",) not in values.keys:
+        yield _word_missing(("version",), values)
 
 
 def word_fault(path: KeyPath, message: str, hint: str, values: Values) -> Problem:
@@ -146,7 +158,7 @@ def _word_missing(path: KeyPath, values: Values) -> Problem:
 
 def _word_unknown(path: KeyPath, values: Values) -> Problem:
     key = str(path[-1])
-    allowed = allowed_keys(path[:-1], values)
+    allowed = _allowed_keys(path[:-1], values) or []
     hint = _nearest(key, allowed)
     if not hint:
         homes = [_spell_home(home) for home in PARTS if home and key in _keys_of(PARTS[home])]
@@ -154,21 +166,18 @@ def _word_unknown(path: KeyPath, values: Values) -> Problem:
     return _place(path, f"unknown key {key}", hint, values)
 
 
-def allowed_keys(path: KeyPath, values: Values) -> list[str]:
-    """The keys that the file may hold at a path, in the order of the schema."""
-    home = next(
-        home
-        for home in PARTS
-        if len(home) == len(path)
-        and all(want in ("*", part) for want, part in zip(home, path, strict=True))
-    )
-    kind = values.nodes.get((*path, "kind"))
-    if home == ("backends", "*") and kind is not None and kind.text in KINDS:
-        return _keys_of((KINDS[kind.text],))
-    return _keys_of(PARTS[home])
+def _allowed_keys(path: KeyPath, values: Values) -> list[str] | None:
+    """The keys that the file may hold at a path, in the order of the schema; None where names
+    of the owner's own stand."""
+    for home, parts in PARTS.items():
+        if len(home) == len(path) and all(a in ("*", b) for a, b in zip(home, path, strict=True)):
+            kind = values.nodes.get((*path, "kind"))
+            chosen = KINDS.get(kind.text) if kind is not None else None
+            return _keys_of((chosen,) if chosen is not None and chosen in parts else parts)
+    return None
 
 
-def _keys_of(parts: tuple[type[Part], ...]) -> list[str]:
+def _keys_of(parts: Sequence[type[Part]]) -> list[str]:
     keys = dict.fromkeys(key for part in parts for key in part.model_fields)
     return [key for key in keys if (parts[0], key) not in INJECTED]
 
@@ -188,7 +197,7 @@ def _hint(kind: str, path: KeyPath, context: Mapping[str, Any], values: Values) 
     if kind == "string_type":
         return f'put it in quotes: "{node.text}"'
     if kind == "tuple_type":
-        return f"write [{node.text}]"
+        return f"write [{shown}]"
     if kind in ("int_type", "float_type", "bool_type", "literal_error"):
         return _spell_plainly(kind, node, context)
     return ""
@@ -232,12 +241,17 @@ def _strip_tag(loc: tuple[str | int, ...]) -> KeyPath:
     return loc
 
 
-def _place(path: KeyPath, message: str, hint: str, values: Values) -> Problem:
-    """At the value; else at the key; else at the nearest key above that the file holds."""
+def _place(path: KeyPath, message: str, hint: str, values: Values, inline: bool = False) -> Problem:
+    """At a value that is text; else at its key, or at the nearest key above that the file holds.
+
+    ``inline`` takes a list or mapping for its beginning, where that stands beside its key.
+    """
     near = path
     while near not in values.nodes:
         near = near[:-1]
     node = values.nodes[near]
-    if near != path or node.kind != "scalar" or not node.source:
-        node = values.keys.get(near, node)
-    return Problem(node.line, node.column, spell_path(path), message, hint)
+    key = values.keys.get(near, node)
+    beside = inline and node.line == key.line
+    if near == path and node.source if node.kind == "scalar" else beside:
+        key = node
+    return Problem(key.line, key.column, spell_path(path), message, hint)

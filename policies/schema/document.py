@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
 from policies.schema.backends import AnyKind, Backend
-from policies.schema.parts import Fault, KeyPath, Part
+from policies.schema.parts import Fault, KeyPath, Part, refuse
 from policies.schema.policy import Policy
 from policies.schema.quantities import suggest
 
@@ -28,12 +27,19 @@ class Tier(Part):
     policy: str
 
 
+def _check_version(version: object) -> object:
+    """1.0 and true are equal to 1, but no version."""
+    if type(version) is not int or version != 1:
+        refuse("version", "allowed is 1")
+    return version
+
+
 def _refuse_rules(rules: object) -> tuple[()]:
     if rules not in ((), []):
-        raise PydanticCustomError(
+        refuse(
             "rules",
             "rules come with a later version: only an empty list is allowed",
-            {"hint": "write 'rules: []'; the first healthy tier is taken"},
+            "write 'rules: []'; the first healthy tier is taken",
         )
     return ()
 
@@ -52,14 +58,15 @@ class Model(Part):
     @classmethod
     def _each_once(cls, tiers: tuple[Tier, ...]) -> tuple[Tier, ...]:
         if len(set(tiers)) < len(tiers):
-            raise PydanticCustomError("twice", "each tier is listed once", {"hint": ""})
+            refuse("twice", "each tier is listed once")
         return tiers
 
 
 class PolicyFile(Part):
     """The whole of policies.yaml."""
 
-    version: Literal[1] = 1
+    version: Annotated[Literal[1], BeforeValidator(_check_version)] = 1
+    """Of the file's form."""
     backends: Annotated[dict[str, AnyKind], Field(min_length=1)]
     policies: Annotated[dict[str, Policy], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -42,3 +42,8 @@ class Part(BaseModel):
     def written(self, *names: str) -> KeyPath:
         """The first of these fields that was written and not defaulted, as a path."""
         return next(((name,) for name in names if name in self.model_fields_set), ())
+
+
+def refuse(kind: str, message: str, hint: str = "") -> NoReturn:
+    """Fail the validation of one value; the message says what is allowed, not what was read."""
+    raise PydanticCustomError(kind, "{message}", {"message": message, "hint": hint})

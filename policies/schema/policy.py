@@ -10,9 +10,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticCustomError
 
-from policies.schema.parts import Fault, Part
+from policies.schema.parts import Fault, Part, refuse
 from policies.schema.quantities import Chars, MaxOutput, Seconds, Timeout, Unit, ViewSize
 
 _VIEW_SIZES = ("start", "ceiling", "headroom", "keep")
@@ -120,9 +119,7 @@ class Summaries(Part):
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
-            raise PydanticCustomError(
-                "twice", "each summarizer is named once", {"hint": "redraws asks one again"}
-            )
+            refuse("twice", "each summarizer is named once", "redraws asks one again")
         return names
 
 

@@ -20,10 +20,11 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Annotated, Literal, NamedTuple, NoReturn
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo
-from pydantic_core import PydanticCustomError
+
+from policies.schema.parts import refuse
 
 Unit = Literal["chars", "tokens"]
 
@@ -89,13 +90,13 @@ def parse_size(text: str) -> Size:
     """Read a size by the grammar of this module; anything else is a ValueError."""
     match = _SIZE.fullmatch(text)
     if match is None or len(text) > LONGEST_QUANTITY:
-        _refuse("size", "allowed is a size such as 48000, 48_000, 48k chars or 30k tokens")
+        refuse("size", "allowed is a size such as 48000, 48_000, 48k chars or 30k tokens")
     digits, factor, unit = match.groups()
     if factor and not unit:
-        _refuse("size", "after k or M a size needs its unit, chars or tokens")
+        refuse("size", "after k or M a size needs its unit, chars or tokens")
     amount = Decimal(digits.replace("_", "")) * _FACTORS[factor]
     if amount != int(amount) or ("." in digits and not factor):
-        _refuse("size", "a size is a whole number of characters or tokens")
+        refuse("size", "a size is a whole number of characters or tokens")
     named: Unit | None = "chars" if unit == "chars" else "tokens" if unit else None
     return Size(int(amount), named)
 
@@ -104,7 +105,7 @@ def parse_duration(text: str) -> float:
     """Read a duration by the grammar of this module as seconds; anything else: a ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None or len(text) > LONGEST_QUANTITY:
-        _refuse("duration", "allowed is a duration such as 50ms, 30s, 5m, 2h or 365d")
+        refuse("duration", "allowed is a duration such as 50ms, 30s, 5m, 2h or 365d")
     return float(Decimal(match[1]) * _SECONDS[match[2]])
 
 
@@ -141,27 +142,23 @@ def _is_size(text: str) -> bool:
     return re.match(SIZE_PATTERN, text) is not None
 
 
-def _refuse(kind: str, message: str, hint: str = "") -> NoReturn:
-    raise PydanticCustomError(kind, "{message}", {"message": message, "hint": hint})
-
-
 def _read_size(value: object, expected: Unit, mismatch: str, hint: str = "") -> int:
     if isinstance(value, str):
         amount, unit = parse_size(value)
         if unit not in (None, expected):
-            _refuse("size", mismatch, hint)
+            refuse("size", mismatch, hint)
         return amount
     if type(value) is not int:
-        _refuse("size", "allowed is a whole number such as 48000, or a size such as 48k chars")
+        refuse("size", "allowed is a whole number such as 48000, or a size such as 48k chars")
     return value
 
 
 def _read_chars(value: object) -> int:
-    return _read_size(value, "chars", "this size is counted in characters")
+    return _read_size(value, "chars", "this size is counted in characters", "such as 8000 chars")
 
 
 def _read_tokens(value: object) -> int:
-    return _read_size(value, "tokens", "this size is counted in tokens")
+    return _read_size(value, "tokens", "this size is counted in tokens", "such as 8000 tokens")
 
 
 def _read_view_size(value: object, info: ValidationInfo) -> int:
@@ -175,9 +172,9 @@ def _read_duration(value: object, info: ValidationInfo) -> float:
     if isinstance(value, str):
         return parse_duration(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse("duration", "allowed is a duration such as 50ms, 30s, 5m, 2h or 365d")
+        refuse("duration", "allowed is a duration such as 50ms, 30s, 5m, 2h or 365d")
     if value and (info.context or {}).get(FROM_FILE):
-        _refuse("duration", "a duration needs its unit: ms, s, m, h or d")
+        refuse("duration", "a duration needs its unit: ms, s, m, h or d")
     return float(value)
 
 
@@ -185,25 +182,25 @@ def _check_url(url: str) -> str:
     """An http address without credentials; trailing slashes are taken off."""
     match = re.fullmatch(r"https?://([^/?#\s\\]*)(/[^?#\s\\]*)?", url)
     if match is None:
-        _refuse("url", "allowed is http:// or https://, a host, and at most a port and a path")
+        refuse("url", "allowed is http:// or https://, a host, and at most a port and a path")
     if "@" in match[1]:
-        _refuse("url", "credentials do not belong into an address", "put the key into api_key")
+        refuse("url", "credentials do not belong into an address", "put the key into api_key")
     host = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", match[1])
     if host is None or not 0 < int(host[1] or 80) < 65_536:
-        _refuse("url", "the host or the port of this address cannot be read")
+        refuse("url", "the host or the port of this address cannot be read")
     return url.rstrip("/")
 
 
 def _check_server_root(url: str) -> str:
     if url.endswith("/v1"):
-        _refuse("url", "allowed is the root of llama-server", "take /v1 off the end")
+        refuse("url", "allowed is the root of llama-server", "take /v1 off the end")
     return url
 
 
 def _check_key(key: SecretStr) -> SecretStr:
     secret = key.get_secret_value()
     if secret and not re.fullmatch(r"[!-~]+", secret):
-        _refuse(
+        refuse(
             "api_key",
             "the key holds a blank, a line break or a character outside ASCII, "
             "which no HTTP header carries",
