@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -88,11 +89,11 @@ def asked_by_key(connection: Connection, owner_pk: int, key: str) -> tuple[int, 
     return None if row is None else (row[0], row[1])
 
 
-def abandon_dead(connection: Connection, boot: str, now_ms: int) -> int:
-    """Mark attempts that another, dead run left running. Returns how many."""
+def abandon_dead(connection: Connection, alive: Collection[str], now_ms: int) -> int:
+    """Mark attempts that a run which is not among the living left running. Returns how many."""
     done = connection.execute(
         update(attempts)
-        .where(attempts.c.state == "running", attempts.c.boot != boot)
+        .where(attempts.c.state == "running", attempts.c.boot.not_in(alive))
         .values(state="cancelled", error="the gateway stopped", ended_ms=now_ms)
     )
     return done.rowcount

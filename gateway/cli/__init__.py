@@ -1,0 +1,74 @@
+"""The `foldgate` command. Each subcommand is imported when it is asked for, and only then."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from gateway.errors import ConfigurationError, GatewayError
+
+# What each subcommand is, and where it is written: "module:attribute".
+_COMMANDS = {
+    "serve": "gateway.cli.serve:serve_command",
+    "demo": "gateway.cli.demo:demo_command",
+    "doctor": "gateway.cli.doctor:doctor_command",
+    "policies": "gateway.cli.policies:policies_group",
+    "conversations": "gateway.cli.conversations:conversations_group",
+    "jobs": "gateway.cli.jobs:jobs_group",
+    "replay": "gateway.cli.replay:replay_command",
+    "eval": "gateway.cli.eval:eval_group",
+}
+_HELP = {
+    "serve": "Run the gateway.",
+    "demo": "Watch a long conversation fold on a real llama-server.",
+    "doctor": "Check the database, the policies file and every backend.",
+    "policies": "Look into a policies file.",
+    "conversations": "List, show, export and delete conversations.",
+    "jobs": "List the background work.",
+    "replay": "Play recorded conversations through the program on a virtual clock.",
+    "eval": "Measure the judge.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that runs.
+
+    A ConfigurationError ends the program with 2 (wrong use) and a GatewayError with 1 (found
+    wanting), each told on standard error without a traceback.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = _COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        module, _, attribute = place.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _HELP[name]) for name in _COMMANDS])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ConfigurationError as error:
+            click.echo(f"foldgate: {error}", err=True)
+            sys.exit(2)
+        except GatewayError as error:
+            click.echo(f"foldgate: {error.message}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="foldgate", prog_name="foldgate")
+def main() -> None:
+    """A gateway that keeps every conversation whole and shows each model a view that fits it."""
