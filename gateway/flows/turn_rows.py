@@ -34,15 +34,17 @@ System = Sequence[tuple[int, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The tier a turn runs on: names, policy, what the backend can take (tokens)."""
+    """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked)."""
 
     backend: str
     policy: Policy
     model: str
     image_chars: int
     keep_reasoning: bool
+    strict_roles: bool
     window: int | None
     reserve: int
+    output: int
     fixed_chars: int
     revision: str
     boot: str

@@ -1,0 +1,249 @@
+"""One turn: store, view, call, relay, store. The owner of all retries and fallbacks.
+
+A turn has one budget of attempts over every tier. An attempt may be followed by another only
+before a byte has left for the client; a fallback gets its own view, never the failed one's bytes.
+A deterministic failure (refusal, overflow, bad request) is not sent again as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.backends.base import Chunk, Completion
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows.attempt import (
+    Prepared,
+    order_tiers,
+    prepare_again,
+    prepare_first,
+    prepare_smaller,
+    prepare_tier,
+)
+from gateway.flows.context import Context
+from gateway.flows.reconcile import Incoming
+from gateway.flows.turn_rows import Ending, finish_turn
+from gateway.wire.replies import ReplyBuilder
+from policies.schema import Tier
+
+log = logging.getLogger("foldgate.turn")
+
+ATTEMPTS = 3
+_ELSEWHERE = frozenset(
+    {
+        FaultKind.UNAVAILABLE,
+        FaultKind.LOADING,
+        FaultKind.OVERLOADED,
+        FaultKind.AUTH,
+        FaultKind.NOT_FOUND,
+        FaultKind.TIMEOUT,
+        FaultKind.SERVER,
+    }
+)
+_ONCE_MORE = frozenset({FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER})
+
+
+@dataclass(slots=True)
+class Turn:
+    """A chat request under way. `prepared` says what serves it.
+
+    Iterate `stream()` or await `complete()`. Once `is_sent` is set (a byte left for the client)
+    the backend does not change any more.
+    """
+
+    ctx: Context
+    incoming: Incoming
+    request_id: str
+    prepared: Prepared
+    tiers: list[Tier]
+    is_sent: bool = False
+    attempts: int = 1
+    reply: ReplyBuilder = field(default_factory=ReplyBuilder)
+
+    async def stream(self) -> AsyncGenerator[Chunk]:
+        """The reply as it comes; its end only after the reply is committed.
+
+        Raises GatewayError. Closing or cancelling it cancels the upstream and stores what came
+        as partial.
+        """
+        while True:
+            try:
+                async with aclosing(self._relay()) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                return
+            except UpstreamFault as fault:
+                if self.is_sent or fault.partial:
+                    raise
+                await self._next_attempt(fault)
+
+    async def complete(self) -> Completion:
+        """The whole reply, committed. Raises GatewayError."""
+        while True:
+            try:
+                return await self._whole()
+            except UpstreamFault as fault:
+                await self._next_attempt(fault)
+
+    async def _relay(self) -> AsyncGenerator[Chunk]:
+        self.reply = reply = ReplyBuilder()
+        held: list[Chunk] = []
+        with self._running():
+            try:
+                async with aclosing(self._upstream()) as chunks:
+                    async for chunk in chunks:
+                        reply.feed(chunk.parsed)
+                        if reply.finish_reason is None:
+                            yield chunk
+                        else:
+                            held.append(chunk)  # the end is told once the reply is safe
+            except BaseException as error:
+                await _to_the_end(self._finish_failed(error))
+                raise
+            await _to_the_end(self._finish("done"))
+        for chunk in held:
+            yield chunk
+
+    def _upstream(self) -> AsyncGenerator[Chunk]:
+        stream: Any = self.prepared.backend.stream(self.prepared.call)
+        return stream  # type: ignore[no-any-return]
+
+    async def _whole(self) -> Completion:
+        self.reply = ReplyBuilder()
+        with self._running():
+            try:
+                completion = await self.prepared.backend.complete(self.prepared.call)
+                self.reply = ReplyBuilder.from_completion(completion.parsed)
+            except BaseException as error:
+                await _to_the_end(self._finish_failed(error))
+                raise
+            await _to_the_end(self._finish("done"))
+        return completion
+
+    async def _finish_failed(self, error: BaseException) -> None:
+        """Store what came before the upstream failed or the client left, and why it ended."""
+        if isinstance(error, UpstreamFault):
+            if error.received:
+                self.reply = ReplyBuilder.from_completion(error.received)
+            await self._finish("failed" if self.reply.is_empty else "partial", error.kind)
+        elif isinstance(error, (asyncio.CancelledError, GeneratorExit)):
+            await self._finish("cancelled", "the client left")
+        else:
+            await self._finish("failed", "internal error")
+
+    async def _finish(self, state: str, error: str | None = None) -> None:
+        reply, prepared, ctx = self.reply, self.prepared, self.ctx
+        ending = Ending(
+            state=state,
+            reply=None if reply.is_empty else reply.message(),
+            finish_reason=reply.finish_reason if state == "done" else None,
+            error=error,
+            prompt_tokens=reply.prompt_tokens,
+            cached_tokens=reply.cached_tokens,
+            completion_tokens=reply.completion_tokens,
+            prompt_chars=prepared.prompt_chars,
+        )
+        due = await ctx.store.write(
+            finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
+        )
+        if due is not None:
+            ctx.ring(due)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Count a running turn of the backend: its background work stays away meanwhile."""
+        backend = self.prepared.backend.name
+        self.ctx.turn_began(backend)
+        try:
+            yield
+        finally:
+            self.ctx.turn_ended(backend)
+
+    async def _next_attempt(self, fault: UpstreamFault) -> None:
+        """Prepare another attempt, or raise the fault: no budget is left, or no hope."""
+        if self.attempts >= ATTEMPTS:
+            raise fault
+        self.attempts += 1
+        log.info("attempt %d of %s ended: %s", self.attempts - 1, self.request_id, fault.kind)
+        place = (self.ctx, self.incoming, self.request_id, self.tiers)
+        if fault.kind is FaultKind.OVERFLOW and self.attempts == 2:
+            self.prepared = await prepare_smaller(*place, self.prepared, fault)
+        elif fault.kind in _ELSEWHERE and self.tiers:
+            self.prepared = await prepare_tier(*place, self.prepared.begun)
+        elif fault.kind in _ONCE_MORE and self.attempts == 2:
+            self.prepared = await prepare_again(*place, self.prepared)
+        else:
+            raise fault
+
+
+async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
+    """Store a request and make its first attempt ready; nothing was sent upstream yet.
+
+    Raises GatewayError: unknown model, every tier off, a message that fits no window.
+    """
+    tiers = await order_tiers(ctx, incoming.request.model)
+    prepared = await prepare_first(ctx, incoming, request_id, tiers)
+    return Turn(ctx, incoming, request_id, prepared, tiers)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Let a commit finish although the request around it is being cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
+@dataclass(slots=True)
+class _Place:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+
+
+class TurnQueue:
+    """Requests that send only their newest message stand in line, one conversation at a time.
+
+    The second sees the first one's reply as its parent. Places exist only while somebody waits.
+    """
+
+    def __init__(self, limit: int = 16) -> None:
+        self._limit = limit
+        self._places: dict[tuple[str, str, str], _Place] = {}
+
+    @staticmethod
+    def key(incoming: Incoming) -> tuple[str, str, str] | None:
+        """Who must wait for whom; None for a full history, which branches by its parent."""
+        if incoming.conversation is None:
+            return None
+        if any(message["role"] == "assistant" for message in incoming.chain):
+            return None
+        return incoming.owner, incoming.user, incoming.conversation
+
+    def is_full(self, key: tuple[str, str, str]) -> bool:
+        place = self._places.get(key)
+        return place is not None and place.waiting >= self._limit
+
+    async def enter(self, key: tuple[str, str, str]) -> None:
+        place = self._places.setdefault(key, _Place())
+        place.waiting += 1
+        try:
+            await place.lock.acquire()
+        except BaseException:
+            self._leave(key, place)
+            raise
+
+    def leave(self, key: tuple[str, str, str]) -> None:
+        place = self._places[key]
+        place.lock.release()
+        self._leave(key, place)
+
+    def _leave(self, key: tuple[str, str, str], place: _Place) -> None:
+        place.waiting -= 1
+        if place.waiting == 0:
+            del self._places[key]
