@@ -4,7 +4,7 @@ All sizes are characters, that is code points. Oldest first everywhere.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import regex
 
@@ -100,7 +100,9 @@ def _cut_point(text: str, at: int, limit: int) -> int:
     rest = len(text) - at
     share = at - (-rest // -(-rest // limit))
     slack = (share - at) // 4
-    for low, high in ((share - slack, min(at + limit, share + slack)), (at + 1, at + limit)):
+    near = (share - slack, min(at + limit, share + slack))
+    far = ((at + share + 1) // 2, at + limit)
+    for low, high in (near, far):
         for pattern in _BREAKS:
             ends = [m.end() for m in pattern.finditer(text, max(low - 1, at), high)]
             ends = [end for end in ends if low <= end and _parts_graphemes(text, end)]
@@ -124,12 +126,8 @@ def _grapheme_end(text: str, at: int, high: int) -> int:
     pair = text[high - 1 : high + 1]
     if pair.isascii() and pair != "\r\n":
         return high
-    end = at
-    for found in _GRAPHEME.finditer(text, at):
-        if found.end() > high:
-            break
-        end = found.end()
-    return end
+    ends = (found.end() for found in _GRAPHEME.finditer(text, at))
+    return max(takewhile(lambda end: end <= high, ends), default=at)
 
 
 def group_lines(lines: Sequence[Line], limit: int) -> list[list[Line]]:

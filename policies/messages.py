@@ -74,7 +74,8 @@ def canonical_message(message: Message) -> bytes:
     content = message.get("content")
     role = message.get("role")
     if len(message) == 2 and isinstance(content, str) and isinstance(role, str):
-        return _plain_form(role, content)
+        if "\0" not in role:
+            return _plain_form(role, content)
     return _full_form(message)
 
 
@@ -114,7 +115,7 @@ def _full_form(message: Message) -> bytes:
     calls = [[key, called, _arguments(raw)] for key, called, raw in tool_calls(message)]
     answers = str(message.get("tool_call_id") or "")
     name = name if isinstance(name, str) else ""
-    if not (name or parts or calls or answers):
+    if not (name or parts or calls or answers or "\0" in role):
         return _plain_form(role, text)
     form = json.dumps(
         [role, name, text, calls, answers, parts], sort_keys=True, separators=(",", ":")
@@ -126,11 +127,12 @@ def _parts(content: object) -> list[Any]:
     """The parts of a content list, reasoning left out."""
     if not isinstance(content, Sequence) or isinstance(content, str):
         return []
-    return [
-        part
-        for part in content
-        if not (isinstance(part, Mapping) and part.get("type") in _REASONING)
-    ]
+    return [part for part in content if _kind(part) not in _REASONING]
+
+
+def _kind(part: object) -> str:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _part_text(part: object) -> str | None:
@@ -139,7 +141,7 @@ def _part_text(part: object) -> str | None:
         return part
     if not isinstance(part, Mapping):
         return None
-    said = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
+    said = part.get("refusal") if _kind(part) == "refusal" else part.get("text")
     return said if isinstance(said, str) else None
 
 
@@ -155,8 +157,8 @@ def _joined_text(content: object, marks: bool = True) -> str:
 
 
 def _mark(part: object) -> str:
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    return "[image]" if kind in _IMAGES else f"[{kind if isinstance(kind, str) else 'part'}]"
+    kind = _kind(part)
+    return "[image]" if kind in _IMAGES else f"[{kind or 'part'}]"
 
 
 def _parts_chars(content: object, image_chars: int) -> int:
@@ -169,7 +171,7 @@ def _part_form(part: object) -> object:
     if not isinstance(part, Mapping):
         return part
     image = part.get("image_url")
-    if part.get("type") in _IMAGES and image is not None:
+    if _kind(part) in _IMAGES and image is not None:
         return ["image", image.get("url") if isinstance(image, Mapping) else image]
     return {key: part[key] for key in part if key != "cache_control"}
 

@@ -18,6 +18,8 @@ from policies.values import Line
 _SLACK = 1.25
 """How much longer than asked it may be, for the sake of whole sentences."""
 
+_CUT = " …"
+
 _STRETCH = 130
 """Characters of stand-in for each stretch of the span: the best sentence of each is taken first,
 so that beginning, middle and end all speak."""
@@ -50,6 +52,7 @@ _REFUSAL = regex.compile(
 class _Sentence:
     place: int
     at: int
+    name: str
     text: str
     terms: tuple[str, ...]
 
@@ -91,7 +94,7 @@ def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
                 said = name + sentence
                 if said not in seen and not _REFUSAL.search(sentence):
                     seen.add(said)
-                    yield _Sentence(place, at, said, tuple(_terms(sentence)))
+                    yield _Sentence(place, at, name, said, tuple(_terms(sentence)))
                 place += 1
 
 
@@ -172,4 +175,6 @@ def _beginning(sentences: Sequence[_Sentence], most: int) -> str:
     if not sentences:
         return ""
     best = max(zip(_values(sentences), sentences, strict=True), key=lambda pair: pair[0])[1]
-    return split_text(best.text, max(1, most - 2))[0].rstrip() + " …"
+    room = max(1, most - len(best.name) - len(_CUT))
+    said = best.text.removeprefix(best.name)
+    return best.name + split_text(said, room)[0].rstrip() + _CUT

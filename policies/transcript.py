@@ -7,7 +7,7 @@ a chat (a call without its result, an empty turn, an image) can be invalid there
 from collections.abc import Mapping, Sequence
 
 from policies.chapters import split_text
-from policies.messages import Message, message_text, tool_calls
+from policies.messages import Message, message_text, tool_calls, whole_letters
 from policies.values import Line
 
 _ARGUMENTS = 300
@@ -38,7 +38,8 @@ def render_span(messages: Sequence[Message], names: Mapping[str, str]) -> list[L
         marks = [f"[calls {called}({_shorten(raw, _ARGUMENTS, 0)})]" for _, called, raw in calls]
         said = "\n".join(part for part in (text, *marks) if part.strip())
         if said:
-            lines.append(Line(_speaker(message, role, names), said))
+            speaker = _speaker(message, role, names)
+            lines.append(Line(whole_letters(speaker), whole_letters(said)))
     return lines
 
 

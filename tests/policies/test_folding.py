@@ -20,9 +20,7 @@ from policies.values import (
 )
 from tests.policies.life import LOCAL, Life
 
-CLOUD = replace(
-    LOCAL, start=200_000, ceiling=240_000, headroom=40_000, keep=100_000, stack=12_000
-)
+CLOUD = replace(LOCAL, start=200_000, ceiling=240_000, headroom=40_000, keep=100_000, stack=12_000)
 
 
 def marks(*sizes: int, after: int = 0) -> tuple[Mark, ...]:
@@ -61,9 +59,7 @@ def row(
 )
 def test_the_worked_numbers(memory, verbatim, tail, chapters):
     each = 50
-    state = ViewState(
-        border=0, memory=memory, fixed=memory, tail=even(verbatim, each)
-    )
+    state = ViewState(border=0, memory=memory, fixed=memory, tail=even(verbatim, each))
     debt = plan_debt(LOCAL, state)
     assert debt is not None
     assert verbatim - debt.border * each == tail
@@ -444,9 +440,7 @@ def test_a_debt_continues_the_rows_up_to_a_border_within_keep(state):
     if after > SMALL.goal:
         # the floor decided: at the next opening the tail would be smaller than keep
         later = [m.depth for m in state.tail if m.opens and m.depth > debt.border + 1]
-        assert not later or SMALL.keep > sum(
-            m.chars for m in state.tail if m.depth >= later[0]
-        )
+        assert not later or SMALL.keep > sum(m.chars for m in state.tail if m.depth >= later[0])
 
 
 @given(view_states())
@@ -480,9 +474,7 @@ def test_a_token_cut_fits_the_room(state, room, ratio):
 
 
 @given(
-    st.lists(
-        st.tuples(message_sizes, message_sizes, st.integers(1, 60)), min_size=20, max_size=120
-    )
+    st.lists(st.tuples(message_sizes, message_sizes, st.integers(1, 60)), min_size=20, max_size=120)
 )
 def test_a_life_never_passes_the_ceiling_but_by_its_newest_message(turns):
     """Late and failing summaries, giant messages: Laws 4, 5 and 6 over whole conversations."""

@@ -1,0 +1,199 @@
+"""Budgets: limits in characters, and what characters cost in tokens."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.budget import (
+    OUTPUT_FLOOR,
+    RATIO_LEAST,
+    RATIO_MOST,
+    estimate_tokens,
+    first_ratio,
+    fits,
+    learn_ratio,
+    limits_of,
+    output_room,
+    view_room,
+)
+from policies.schema import Policy, View
+from policies.values import Limits
+from tests.policies.life import LOCAL
+
+
+def test_limits_in_characters_are_the_policys_own() -> None:
+    assert limits_of(Policy(), 4.0) == LOCAL
+    assert LOCAL.goal == 48_000 - 17_000
+
+
+def test_limits_in_tokens_follow_the_ratio() -> None:
+    view = View(unit="tokens", start=12_000, ceiling=14_000, headroom=4_000, keep=4_000)
+    # at 1.5 characters a token; chapters stay in characters
+    assert limits_of(Policy(view=view), 1.5) == Limits(
+        start=18_000,
+        ceiling=21_000,
+        headroom=6_000,
+        keep=6_000,
+        split=32_000,
+        length=1_100,
+        stack=6_000,
+        gist_length=1_500,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "room", "start", "ceiling", "headroom", "keep"),
+    [
+        # English: 56,000 / 4 = 14,000 tokens fit 60,000
+        (4.0, 60_000, 48_000, 56_000, 17_000, 16_000),
+        # emoji: 60,000 x 0.4 = 24,000 characters, so everything times 24/56 = 3/7
+        (0.4, 60_000, 20_571, 24_000, 7_285, 6_857),
+        # just as much as there is
+        (1.0, 56_000, 48_000, 56_000, 17_000, 16_000),
+        # what is fixed leaves no room: no fold helps, so nothing is narrowed
+        (1.0, 0, 48_000, 56_000, 17_000, 16_000),
+        (1.0, -7, 48_000, 56_000, 17_000, 16_000),
+    ],
+)
+def test_a_view_is_narrowed_to_the_room_of_the_window(
+    ratio: float, room: int, start: int, ceiling: int, headroom: int, keep: int
+) -> None:
+    limits = limits_of(Policy(), ratio, room)
+    assert (limits.start, limits.ceiling) == (start, ceiling)
+    assert (limits.headroom, limits.keep) == (headroom, keep)
+
+
+@given(st.floats(RATIO_LEAST, RATIO_MOST), st.none() | st.integers(1_000, 1_000_000))
+def test_a_narrowed_view_keeps_its_order_and_fits(ratio: float, room: int | None) -> None:
+    limits = limits_of(Policy(), ratio, room)
+    assert limits.keep < limits.goal < limits.start < limits.ceiling
+    if room is not None:
+        assert estimate_tokens(limits.ceiling, ratio) <= room + 1
+
+
+def test_the_usage_figures_of_d02() -> None:
+    ratio = None
+    for tokens in (12_000, 0, 900_000, None, -3):
+        ratio = learn_ratio(ratio, 48_000, tokens)
+        assert ratio == 4.0  # 48,000 / 12,000; then 0, 0.053, none: ignored
+
+
+@pytest.mark.parametrize(
+    ("old", "chars", "tokens", "new"),
+    [
+        (None, 48_000, 12_000, 4.0),
+        (None, 48_000, 0, None),
+        (None, 0, 500, None),
+        (None, 100, 50_000, None),  # 0.002
+        (None, 48_000, 2_048, None),  # 23: the prompt was cut behind our back (B07)
+        (4.0, 30_000, 10_000, 3.7),  # 4 + 0.3 x (3 - 4)
+        (4.0, 5_000, 10_000, 3.4),  # 0.5 is far away: 4 + 0.3 x (2 - 4)
+        (1.0, 60_000, 10_000, 1.3),  # 6 is far away: 1 + 0.3 x (2 - 1)
+        (0.26, 2_500, 10_000, 0.257),  # 0.26 + 0.3 x (0.25 - 0.26)
+    ],
+)
+def test_learn_ratio(old: float | None, chars: int, tokens: int | None, new: float | None) -> None:
+    assert learn_ratio(old, chars, tokens) == (None if new is None else pytest.approx(new))
+
+
+@given(
+    st.none() | st.floats(RATIO_LEAST, RATIO_MOST),
+    st.lists(st.tuples(st.integers(0, 10**7), st.none() | st.integers(-5, 10**7)), max_size=40),
+)
+def test_a_learned_ratio_stays_in_bounds(
+    ratio: float | None, figures: list[tuple[int, int | None]]
+) -> None:
+    for chars, tokens in figures:
+        ratio = learn_ratio(ratio, chars, tokens)
+        assert ratio is None or RATIO_LEAST <= ratio <= RATIO_MOST
+
+
+def test_a_real_change_is_followed() -> None:
+    """From English to Chinese: 4.0 becomes 0.9 within a dozen turns."""
+    ratio: float | None = 4.0
+    for _ in range(12):
+        ratio = learn_ratio(ratio, 9_000, 10_000)
+    assert ratio == pytest.approx(0.9, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"),
+    [
+        ("", 3.0),
+        ("Plain English words.", 3.0),
+        ("Mañana será otro día, ¿no?", 3.0),
+        ("今天天气很好", 0.9),
+        ("오늘은날씨가좋다", 0.9),
+        ("𠮷野家", 0.9),
+        ("Сегодня", 2.0),
+        ("👨‍👩‍👧‍👦", 0.39),
+        ("สวัสดี", 1.0),
+        # 6 letters / 3 + 9 signs / 0.9 = 12 tokens for 15 characters
+        ("abcdef今天天气很好今天天", 1.25),
+    ],
+)
+def test_first_ratio(text: str, ratio: float) -> None:
+    assert first_ratio(text) == pytest.approx(ratio)
+
+
+def test_a_long_text_is_sampled_evenly() -> None:
+    # half of it English, half Chinese: 1 / (0.5 / 3 + 0.5 / 0.9) = 1.38
+    assert first_ratio("a" * 500_000 + "字" * 500_000) == pytest.approx(1.38, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("chars", "ratio", "tokens"), [(0, 4.0, 0), (48_000, 4.0, 12_000), (48_000, 0.39, 123_077)]
+)
+def test_estimate_tokens(chars: int, ratio: float, tokens: int) -> None:
+    assert estimate_tokens(chars, ratio) == tokens
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "margin", "window", "answer"),
+    [
+        (60_000, 4_096, 1_440, 65_536, True),  # 65,536 exactly
+        (60_001, 4_096, 1_440, 65_536, False),
+        (10**9, 4_096, 1_440, None, True),
+    ],
+)
+def test_fits(prompt: int, output: int, margin: int, window: int | None, answer: bool) -> None:
+    assert fits(prompt, output, margin, window) is answer
+
+
+def test_view_room() -> None:
+    assert view_room(65_536, 3_000, 4_096, 512) == 57_928
+    assert view_room(4_096, 3_000, 4_096, 512) == -3_512
+    assert view_room(None, 3_000, 4_096, 512) is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked", "window", "tokens"),
+    [
+        (1_000, 4_096, 65_536, 4_096),
+        (62_000, 4_096, 65_536, 3_436),  # 65,536 - 62,000 - 100
+        (62_000, None, 65_536, 3_436),
+        (65_426, 10, 65_536, 10),  # few were asked for, and few are left
+        (65_180, None, 65_536, OUTPUT_FLOOR),  # 256 are left
+        (10**9, None, None, None),
+        (10**9, 77, None, 77),
+    ],
+)
+def test_output_room(prompt: int, asked: int | None, window: int | None, tokens: int) -> None:
+    assert output_room(prompt, asked, 100, window) == tokens
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked", "message"),
+    [
+        (65_181, None, "255 tokens are left for the reply, 256 are the least"),
+        (65_181, 4_096, "255 tokens are left for the reply, 256 are the least"),
+        (65_427, 10, "9 tokens are left for the reply, 10 are the least"),
+        (90_000, 1, "-24564 tokens are left for the reply, 1 are the least"),
+    ],
+)
+def test_a_room_below_the_floor_is_an_overflow(
+    prompt: int, asked: int | None, message: str
+) -> None:
+    """B13: never a max_tokens of 1, 0 or less that nobody asked for."""
+    with pytest.raises(OverflowError, match=message):
+        output_room(prompt, asked, 100, 65_536)
