@@ -1,0 +1,357 @@
+"""The queue's contract. The row is the truth; whoever rings the bells holds nothing.
+
+Every function takes a connection and none commits, so a turn and the work it causes commit
+together. Times are milliseconds since 1970 (UTC).
+
+**One row a piece of work.** `key` names it (a chapter, a gist over a span). Enqueueing the same key
+again, whatever became of the row, adds nothing and moves nothing: ten turns in a row cause one job,
+its delay is not reset, and no turn begins a new series of attempts.
+
+**States.** queued → leased → done, or → queued again (postponed, released, reaped), or → parked
+with its reason. A parked row waits for a person.
+
+**Leases.** `claim` hands due rows, oldest first, to one holder, each under a lease that ends unless
+it is beaten. Every claim counts as an attempt, so that a row which kills its process is counted
+too; only `release`, for work that was interrupted and did not fail, takes it back. An expired lease
+is reaped by the next claim.
+
+**Conditional writes.** A holder writes its result in the transaction in which `held` is true, and
+finishes the row in the same one. A row that was deleted with its conversation, or claimed by
+somebody else since, is not held: the late result vanishes. complete, postpone, park and release
+return False then, and have done nothing.
+
+**Clocks that jump.** A row says when it was last written. One from the future was written before
+the clock was set back: it keeps the wait it then had, counted from now. A lease that reaches
+further than a lease can is cut to one lease from now. A clock set forward only makes rows due.
+
+payload holds row numbers, never text; error holds neither a user's text nor a key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    case,
+    column,
+    literal,
+    or_,
+    select,
+    table,
+    text,
+    true,
+    update,
+)
+
+JobKind = Literal["chapter", "gist"]
+
+CLOCK_SLACK_MS = 2_000
+"""Rows this much from the future are left alone: clocks are corrected by milliseconds all day."""
+
+ERROR_CHARS = 500
+"""Characters kept of an error."""
+
+# The columns of the table that the store defines; a test holds the two together.
+jobs = table(
+    "jobs",
+    *map(
+        column,
+        (
+            "pk",
+            "key",
+            "kind",
+            "conversation_pk",
+            "state",
+            "run_at_ms",
+            "attempts",
+            "lease",
+            "lease_until_ms",
+            "backend",
+            "policy",
+            "payload",
+            "error_kind",
+            "error",
+            "created_ms",
+            "updated_ms",
+        ),
+    ),
+)
+_CONVERSATIONS = table("conversations", column("pk"), column("owner_pk"))
+
+_ENQUEUE = text(
+    """
+    INSERT INTO jobs (key, kind, conversation_pk, state, run_at_ms, attempts, backend, policy,
+                      payload, created_ms, updated_ms)
+    VALUES (:key, :kind, :conversation, 'queued', :run_at, 0, :backend, :policy,
+            :payload, :now, :now)
+    ON CONFLICT (key) DO NOTHING
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One row. attempts counts the claims so far, the present one included."""
+
+    pk: int
+    key: str
+    kind: str
+    conversation_pk: int
+    state: str
+    run_at_ms: int
+    attempts: int
+    lease: str | None
+    lease_until_ms: int | None
+    backend: str | None
+    policy: str
+    payload: dict[str, Any]
+    error_kind: str | None
+    error: str | None
+    created_ms: int
+    updated_ms: int
+
+
+def _row(values: Any) -> JobRow:
+    fields = dict(values._mapping)
+    return JobRow(**{**fields, "payload": json.loads(fields["payload"])})
+
+
+def enqueue(
+    connection: Connection,
+    *,
+    key: str,
+    kind: JobKind,
+    conversation_pk: int,
+    policy: str,
+    payload: Mapping[str, Any],
+    run_at_ms: int,
+    backend: str | None,
+    now_ms: int,
+) -> bool:
+    """Put work into the queue; False where this key was ever queued, and nothing is changed then.
+
+    `backend` is the one that will first be asked: its running turns hold the job back. None: not
+    known yet.
+    """
+    made = connection.execute(
+        _ENQUEUE,
+        {
+            "key": key,
+            "kind": kind,
+            "conversation": conversation_pk,
+            "run_at": run_at_ms,
+            "backend": backend,
+            "policy": policy,
+            "payload": json.dumps(dict(payload)),
+            "now": now_ms,
+        },
+    )
+    return made.rowcount == 1
+
+
+def claim(
+    connection: Connection,
+    *,
+    now_ms: int,
+    lease: str,
+    lease_ms: int,
+    blocked: Collection[str] = (),
+    patience_ms: Mapping[str, int] | None = None,
+    running: Collection[str] = (),
+    limit: int = 1,
+) -> list[JobRow]:
+    """Lease up to `limit` due rows, the longest due first, and at most one a backend.
+
+    blocked: backends with a running turn. Their rows wait, but not for ever: a row of policy p that
+    has been due for `patience_ms[p]` is taken all the same. running: backends that already work for
+    this caller, whose rows wait whatever happens. Expired leases are reaped on the way.
+    """
+    _mend_clock(connection, now_ms, lease_ms)
+    _reap(connection, now_ms)
+    statement = (
+        select(*jobs.c)
+        .where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
+        .where(_is_free(blocked, patience_ms or {}, now_ms))
+        .order_by(jobs.c.run_at_ms, jobs.c.pk)
+    )
+    taken: list[JobRow] = []
+    asked = set(running)
+    for found in connection.execute(statement):
+        row = _row(found)
+        if row.backend is not None and row.backend in asked:
+            continue
+        if row.backend is not None:
+            asked.add(row.backend)
+        taken.append(row)
+        if len(taken) == limit:
+            break
+    return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken]
+
+
+def _is_free(
+    blocked: Collection[str], patience_ms: Mapping[str, int], now_ms: int
+) -> ColumnElement[bool]:
+    """Whether no turn holds the row back, or it was held back long enough."""
+    if not blocked:
+        return true()
+    quiet = or_(jobs.c.backend.is_(None), jobs.c.backend.not_in(list(blocked)))
+    if not patience_ms:
+        return quiet
+    patience = case(dict(patience_ms), value=jobs.c.policy, else_=max(patience_ms.values()))
+    return or_(quiet, jobs.c.run_at_ms + patience <= literal(now_ms))
+
+
+def _lease(connection: Connection, row: JobRow, lease: str, now_ms: int, lease_ms: int) -> JobRow:
+    values = {
+        "state": "leased",
+        "attempts": row.attempts + 1,
+        "lease": lease,
+        "lease_until_ms": now_ms + lease_ms,
+        "updated_ms": now_ms,
+    }
+    connection.execute(update(jobs).where(jobs.c.pk == row.pk).values(values))
+    return _row(connection.execute(select(*jobs.c).where(jobs.c.pk == row.pk)).one())
+
+
+def _mend_clock(connection: Connection, now_ms: int, lease_ms: int) -> None:
+    """Rows and leases from before the clock was set back, see "Clocks that jump"."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.state == "queued", jobs.c.updated_ms > now_ms + CLOCK_SLACK_MS)
+        .values(
+            run_at_ms=jobs.c.run_at_ms - (jobs.c.updated_ms - now_ms),
+            updated_ms=now_ms,
+        )
+    )
+    connection.execute(
+        update(jobs)
+        .where(
+            jobs.c.state == "leased",
+            jobs.c.lease_until_ms > now_ms + lease_ms + CLOCK_SLACK_MS,
+        )
+        .values(lease_until_ms=now_ms + lease_ms, updated_ms=now_ms)
+    )
+
+
+def _reap(connection: Connection, now_ms: int) -> None:
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.state == "leased", jobs.c.lease_until_ms <= now_ms)
+        .values(state="queued", lease=None, lease_until_ms=None, updated_ms=now_ms)
+    )
+
+
+def held(connection: Connection, pk: int, lease: str) -> bool:
+    """Whether this lease still holds the row: asked in the transaction that writes the result."""
+    found = connection.execute(
+        select(jobs.c.pk).where(jobs.c.pk == pk, jobs.c.lease == lease, jobs.c.state == "leased")
+    )
+    return found.first() is not None
+
+
+def beat(connection: Connection, pk: int, lease: str, *, now_ms: int, lease_ms: int) -> bool:
+    """Prolong a lease; False where it is lost, and the work should stop."""
+    return _change(connection, pk, lease, lease_until_ms=now_ms + lease_ms, updated_ms=now_ms)
+
+
+def complete(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
+    """The work is done."""
+    return _let_go(
+        connection, pk, lease, state="done", error_kind=None, error=None, updated_ms=now_ms
+    )
+
+
+def postpone(
+    connection: Connection,
+    pk: int,
+    lease: str,
+    run_at_ms: int,
+    error_kind: str,
+    error: str,
+    now_ms: int,
+) -> bool:
+    """The attempt failed; another one is due at `run_at_ms`."""
+    return _let_go(
+        connection,
+        pk,
+        lease,
+        state="queued",
+        run_at_ms=run_at_ms,
+        error_kind=error_kind,
+        error=error[:ERROR_CHARS],
+        updated_ms=now_ms,
+    )
+
+
+def park(
+    connection: Connection, pk: int, lease: str, error_kind: str, error: str, now_ms: int
+) -> bool:
+    """No further attempt will be made; the reason stays with the row."""
+    return _let_go(
+        connection,
+        pk,
+        lease,
+        state="parked",
+        error_kind=error_kind,
+        error=error[:ERROR_CHARS],
+        updated_ms=now_ms,
+    )
+
+
+def release(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
+    """Give the row back as it was claimed: the attempt was interrupted and counts for nothing."""
+    return _let_go(
+        connection, pk, lease, state="queued", attempts=jobs.c.attempts - 1, updated_ms=now_ms
+    )
+
+
+def _let_go(connection: Connection, pk: int, lease: str, **values: Any) -> bool:
+    return _change(connection, pk, lease, lease=None, lease_until_ms=None, **values)
+
+
+def _change(connection: Connection, pk: int, holder: str, **values: Any) -> bool:
+    changed = connection.execute(
+        update(jobs)
+        .where(jobs.c.pk == pk, jobs.c.lease == holder, jobs.c.state == "leased")
+        .values(values)
+    )
+    return changed.rowcount == 1
+
+
+def next_due(connection: Connection, *, after_ms: int | None = None) -> int | None:
+    """When the next row becomes due, or the next lease ends; None where nothing waits.
+
+    With `after_ms` only what comes later counts: rows already due that wait for a quiet moment are
+    then no reason to ring.
+    """
+    ends = case((jobs.c.state == "queued", jobs.c.run_at_ms), else_=jobs.c.lease_until_ms).label(
+        "due"
+    )
+    statement = select(ends).where(jobs.c.state.in_(("queued", "leased"))).order_by(ends).limit(1)
+    if after_ms is not None:
+        statement = statement.where(ends > after_ms)
+    found = connection.execute(statement).scalar()
+    return None if found is None else int(found)
+
+
+def list_jobs(
+    connection: Connection,
+    *,
+    owner_pk: int | None,
+    conversation_pk: int | None = None,
+    limit: int = 1_000,
+) -> list[JobRow]:
+    """Rows of one owner (None: of all, for the operator), newest first."""
+    statement = select(*jobs.c).order_by(jobs.c.pk.desc()).limit(limit)
+    if owner_pk is not None:
+        statement = statement.join(
+            _CONVERSATIONS, _CONVERSATIONS.c.pk == jobs.c.conversation_pk
+        ).where(_CONVERSATIONS.c.owner_pk == owner_pk)
+    if conversation_pk is not None:
+        statement = statement.where(jobs.c.conversation_pk == conversation_pk)
+    return [_row(found) for found in connection.execute(statement)]
