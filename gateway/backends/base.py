@@ -3,7 +3,7 @@
 A backend never retries and never chooses another backend: one owner of retries stands above it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -85,9 +85,12 @@ class Backend(Protocol):
         """The window of one slot in tokens, read from the server where it tells; None if unknown.
         Never raises."""
 
-    async def count_tokens(self, messages: Sequence[bytes]) -> int | None:
+    async def count_tokens(
+        self, messages: Sequence[bytes], params: Mapping[str, Any] | None = None
+    ) -> int | None:
         """The exact prompt tokens of these messages by the model's own template, or None where the
-        backend cannot count. Never raises."""
+        backend cannot count; `params` (tools, chat_template_kwargs) change the count.
+        Never raises."""
 
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
         """The names in `params` that this backend will not pass on, sorted."""

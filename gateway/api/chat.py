@@ -1,0 +1,76 @@
+"""POST /v1/chat/completions: read, check who asks, hand over to the turn."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from gateway.api.deps import caller_of, context_of, queue_of
+from gateway.api.sse import ChatResponse
+from gateway.errors import BadRequest
+from gateway.flows.reconcile import Incoming, prepare
+from gateway.wire.requests import check_id, parse_chat
+
+router = APIRouter()
+
+# A body above this is parsed and digested in a thread: it would hold up everybody else's stream.
+_BIG_BODY = 128 * 1024
+
+
+@router.post("/v1/chat/completions")
+async def create_chat_completion(request: Request) -> Response:
+    """OpenAI's chat completion over the conversation that the request belongs to."""
+    body = await request.body()
+    if len(body) <= _BIG_BODY:
+        incoming = _read(request, body)
+    else:
+        incoming = await asyncio.to_thread(_read, request, body)
+    ctx = context_of(request)
+    ctx.tiers(incoming.request.model)
+    response = ChatResponse(
+        ctx,
+        queue_of(request),
+        incoming,
+        request.state.request_id,
+        pings=request.headers.get("x-foldgate-pings") != "off",
+    )
+    response.check_room()
+    return response
+
+
+def _read(request: Request, body: bytes) -> Incoming:
+    caller = caller_of(request)
+    chat = parse_chat(body)
+    incoming = prepare(
+        chat,
+        owner=caller.owner,
+        user=caller.user,
+        conversation=_named_conversation(request),
+        idempotency_key=_idempotency_key(request),
+        retried=_is_retried(request),
+    )
+    if not incoming.chain:
+        raise BadRequest(
+            "`messages` needs at least one message that is not a system message.",
+            param="messages",
+        )
+    return incoming
+
+
+def _named_conversation(request: Request) -> str | None:
+    for name in context_of(request).settings.conversation_headers:
+        if value := request.headers.get(name):
+            return check_id(value, name)
+    return None
+
+
+def _idempotency_key(request: Request) -> str | None:
+    value = request.headers.get("idempotency-key")
+    return check_id(value, "Idempotency-Key") if value else None
+
+
+def _is_retried(request: Request) -> bool:
+    count = request.headers.get("x-stainless-retry-count", "")
+    return count.isdecimal() and int(count) > 0

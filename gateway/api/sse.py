@@ -1,0 +1,244 @@
+"""A chat answer on the wire: headers late, pings while waiting, the truth at the end.
+
+The 200 is held back until the upstream's first chunk (at most `hold_seconds`), so that an error
+before it is a status code and a fallback can still serve. After it, a failure is an error event
+without [DONE]; a client that leaves cancels the upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.api.errors import error_response, log_unexpected, unexpected
+from gateway.errors import Busy, GatewayError
+from gateway.flows.context import Context
+from gateway.flows.reconcile import Incoming
+from gateway.flows.turn import Turn, TurnQueue, open_turn
+from gateway.wire.json_text import dump_bytes
+
+log = logging.getLogger("foldgate.api")
+
+DONE = b"data: [DONE]\n\n"
+PING = b": ping\n\n"
+_STREAM_HEADERS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
+    """What a client is told about how its request was served."""
+    prepared = turn.prepared
+    headers = [
+        (b"x-foldgate-conversation", prepared.begun.conversation.id.encode()),
+        (b"x-foldgate-backend", prepared.backend.name.encode("latin-1", "replace")),
+        (b"x-foldgate-rule", b"first-healthy"),
+        (b"x-foldgate-view", prepared.begun.view_kind.encode()),
+    ]
+    if prepared.dropped:
+        names = ", ".join(name for name in prepared.dropped if name.isascii() and name.isprintable())
+        headers.append((b"x-foldgate-dropped-params", names.encode()))
+    return headers
+
+
+class ChatResponse(Response):
+    """Serves one prepared chat request, streamed or whole, as an ASGI response."""
+
+    def __init__(
+        self, ctx: Context, queue: TurnQueue, incoming: Incoming, request_id: str, *, pings: bool
+    ) -> None:
+        super().__init__()
+        self._ctx = ctx
+        self._queue = queue
+        self._incoming = incoming
+        self._request_id = request_id
+        self._pings = pings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the turn; a disconnect cancels it, and it is waited for (its rows are written)."""
+        serve = self._stream if self._incoming.request.stream else self._whole
+        work = asyncio.ensure_future(self._in_line(serve(scope, receive, send)))
+        watch = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watch.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+        if not work.cancelled():
+            work.result()
+
+    async def _in_line(self, work: Coroutine[Any, Any, None]) -> None:
+        key = TurnQueue.key(self._incoming)
+        if key is None:
+            await work
+            return
+        entered = False
+        try:
+            await self._queue.enter(key)
+            entered = True
+            await work
+        finally:
+            work.close()
+            if entered:
+                self._queue.leave(key)
+
+    def check_room(self) -> None:
+        """Raises Busy where too many requests already wait for this conversation."""
+        key = TurnQueue.key(self._incoming)
+        if key is not None and self._queue.is_full(key):
+            raise Busy(
+                "Too many requests wait for this conversation; try again when one is answered.",
+                status=429,
+                code="conversation_busy",
+                retry_after=5,
+            )
+
+    async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            turn = await open_turn(self._ctx, self._incoming, self._request_id)
+            completion = await turn.complete()
+        except GatewayError as error:
+            await error_response(error)(scope, receive, send)
+            return
+        headers = [(b"content-type", b"application/json"), *turn_headers(turn)]
+        headers.append((b"content-length", str(len(completion.data)).encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": completion.data})
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        out = _EventStream(send, self._ctx.settings.ping_seconds if self._pings else None)
+        out.open_after(self._ctx.settings.hold_seconds)
+        try:
+            turn = await open_turn(self._ctx, self._incoming, self._request_id)
+            out.serves(turn)
+            with_usage = self._incoming.request.include_usage
+            async with aclosing(turn.stream()) as chunks:
+                async for chunk in chunks:
+                    data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
+                    if data is not None:
+                        await out.event(data)
+            await out.end()
+        except GatewayError as error:
+            if out.is_open:
+                await out.fail(error)
+            else:
+                await error_response(error)(scope, receive, send)
+        except Exception as error:
+            if not out.is_open:
+                raise
+            log_unexpected(self._request_id, error)
+            await out.fail(unexpected(self._request_id))
+        finally:
+            out.close()
+
+
+def _without_usage(parsed: dict[str, Any], data: bytes) -> bytes | None:
+    """The chunk for a client that did not ask for usage: unchanged nearly always."""
+    if parsed.get("usage") is None:
+        return data
+    if not parsed.get("choices"):
+        return None
+    return dump_bytes({key: value for key, value in parsed.items() if key != "usage"})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class _EventStream:
+    """The response's side of a stream: opens once, pings when silent, ends once."""
+
+    def __init__(self, send: Send, ping_seconds: float | None) -> None:
+        self._send = send
+        self._ping_seconds = ping_seconds
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._turn: Turn | None = None
+        self._said = 0.0
+        self._headers_told = False
+        self.is_open = False
+
+    def open_after(self, seconds: float) -> None:
+        self._timer = self._loop.call_later(seconds, self._spawn, self._open_early)
+
+    def serves(self, turn: Turn) -> None:
+        """Name the turn whose headers are to be sent; its backend is fixed once they are."""
+        self._turn = turn
+        turn.is_sent = self.is_open
+
+    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._task = asyncio.ensure_future(work())  # type: ignore[arg-type]
+
+    async def _open_early(self) -> None:
+        await self._open()
+        await self._ping()
+
+    async def _open(self) -> None:
+        if self.is_open:
+            return
+        self.is_open = True
+        headers = list(_STREAM_HEADERS)
+        if self._turn is not None:
+            self._turn.is_sent = True
+            self._headers_told = True
+            headers += turn_headers(self._turn)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._said = self._loop.time()
+        if self._ping_seconds is not None:
+            self._timer = self._loop.call_later(self._ping_seconds, self._when_silent)
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    def _when_silent(self) -> None:
+        assert self._ping_seconds is not None
+        silent = self._loop.time() - self._said
+        if silent >= self._ping_seconds * 0.9:
+            self._spawn(self._ping)
+            silent = 0.0
+        self._timer = self._loop.call_later(self._ping_seconds - silent, self._when_silent)
+
+    async def _ping(self) -> None:
+        if self._ping_seconds is not None:
+            self._said = self._loop.time()
+            await self._send(_body(PING))
+
+    async def event(self, data: bytes) -> None:
+        if not self.is_open:
+            await self._open()
+        elif not self._headers_told and self._turn is not None:
+            # The headers left before it was known who serves: say it in comments.
+            self._headers_told = True
+            lines = b"".join(b": %s: %s\n" % pair for pair in turn_headers(self._turn))
+            await self._send(_body(lines + b"\n"))
+        self._said = self._loop.time()
+        await self._send(_body(b"data: " + data + b"\n\n"))
+
+    async def end(self) -> None:
+        await self._open()
+        await self._send(_body(DONE, more=False))
+
+    async def fail(self, error: GatewayError) -> None:
+        """An error event, and no [DONE]: nobody may take the half for the whole."""
+        await self._send(_body(b"data: " + dump_bytes(error.body()) + b"\n\n", more=False))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _body(data: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": more}
