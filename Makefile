@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Foldgate needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@echo "installing the pinned packages (a minute, the first time)"
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -57,7 +58,8 @@ lock: ## pin every package anew, as pyproject.toml allows (pins that still fit s
 	$(VENV)/lock/bin/python -m pip install --quiet 'pip-tools>=7.5'
 	$(COMPILE) --all-extras --output-file constraints.txt pyproject.toml
 	sed -i '/^# WARNING: pip install will/,/^    # via foldgate (pyproject.toml)/d' constraints.txt
-	$(COMPILE) --constraint constraints.txt --output-file deploy/requirements.txt pyproject.toml
+	$(COMPILE) --build-deps-for wheel --constraint constraints.txt \
+		--output-file deploy/requirements.txt pyproject.toml
 
 clean: ## remove what was made here, .venv included
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
