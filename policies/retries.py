@@ -1,0 +1,75 @@
+"""When work that failed is tried again, and when it is given up.
+
+Failures have four causes. ``outage``: nobody answered, or not in order; time heals it. ``judged``:
+answers came and were no good; another draw may be. ``refused``: a provider refuses the content, so
+the same bytes are refused for ever. ``broken``: an error of our own; one more round may find a
+row mended, many will not.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+Cause = Literal["outage", "judged", "refused", "broken"]
+
+BASE_SECONDS = 30.0
+"""The first wait; each further one is twice as long."""
+
+CAP_SECONDS = 3_600.0
+"""No wait is longer, whatever an upstream asks for."""
+
+JITTER = 0.25
+"""Waits are spread by this share to either side, so that what failed together does not come back
+together."""
+
+FURTHER_ROUNDS: dict[Cause, int] = {"outage": 24, "judged": 3, "refused": 0, "broken": 0}
+"""Rounds after the stand-in was prepared: a day of hourly attempts outlasts an outage; a model that
+failed so often on one text will hardly do better."""
+
+BROKEN_ROUNDS = 3
+"""Attempts at work that raises an error of our own before it is parked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """What follows a failed round. ``wait``: seconds, None to park the work; ``stand_in``: prepare
+    what can be made without a model."""
+
+    wait: float | None
+    stand_in: bool
+
+
+def plan_retry(
+    key: str, attempt: int, rounds: int, cause: Cause, retry_after: float | None = None
+) -> Retry:
+    """Decide what follows round number ``attempt`` (from 1) of the work named ``key``.
+
+    ``rounds``: how many are tried before a stand-in is prepared. ``retry_after``: the seconds that
+    an upstream asked for.
+    """
+    if cause == "broken":
+        done = attempt >= BROKEN_ROUNDS
+        return Retry(None if done else wait_seconds(key, attempt), stand_in=False)
+    if cause == "refused":
+        return Retry(None, stand_in=True)
+    done = attempt >= rounds + FURTHER_ROUNDS[cause]
+    wait = None if done else wait_seconds(key, attempt, retry_after)
+    return Retry(wait, stand_in=attempt >= rounds)
+
+
+def wait_seconds(key: str, attempt: int, retry_after: float | None = None) -> float:
+    """How long to wait after attempt number ``attempt`` (from 1), in seconds.
+
+    30, 60, 120 … up to an hour, give or take a quarter: where in that range is a digest of key and
+    attempt, so that the same rows give the same times. An upstream's own wish lengthens the wait,
+    up to the same hour.
+    """
+    plain = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempt - 1, 16))
+    spread = plain * (1 - JITTER + 2 * JITTER * draw_share(f"{key}:{attempt}"))
+    return min(CAP_SECONDS, max(spread, retry_after or 0.0))
+
+
+def draw_share(text: str) -> float:
+    """A number from 0 up to 1 that depends on the text alone, and evenly so over many texts."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
