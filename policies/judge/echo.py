@@ -13,13 +13,21 @@ _COPIED_SHARE = 0.62
 of the tests stay under 0.5 even for spans of three lines."""
 _LEAST = {True: 24, False: 12}
 
+_PERSONS = frozenset(
+    "i i'm i've i'd i'll me my we we're we've we'll us our you you're you've your"
+    " yo mi mis tu tus nosotros nuestro nuestra я мне меня мой моя мои мы нас нам ты тебя вы вас вам"
+    " 我 你 您 咱 僕 俺 저는 제가 나는 내가 우리는 우리가 너는 네가".split()
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """share: of the units outside quotations, those in copied runs; longest: run, in units."""
+    """share: of the units outside quotations, those in copied runs; longest: run, in units;
+    places: where copied runs stand in the row."""
 
     share: float
     longest: int
+    places: frozenset[int]
 
 
 def is_echo(prose: str, lines: Iterable[str]) -> bool:
@@ -29,7 +37,11 @@ def is_echo(prose: str, lines: Iterable[str]) -> bool:
     if len(row) < _LEAST[unspaced]:
         return False
     copied = measure_copied(row, lines, _GRAM[unspaced])
-    return copied.share > _COPIED_SHARE or copied.longest >= _LONG_RUN[unspaced]
+    return (
+        copied.share > _COPIED_SHARE
+        or copied.longest >= _LONG_RUN[unspaced]
+        or _keeps_person(row, copied.places)
+    )
 
 
 def measure_copied(row: list[str], lines: Iterable[str], size: int) -> Copied:
@@ -39,14 +51,18 @@ def measure_copied(row: list[str], lines: Iterable[str], size: int) -> Copied:
         for heard in (units(fold(line)) for line in lines)
         for at in range(len(heard) - size + 1)
     }
-    marked = longest = run = 0
-    covered_to = 0
+    places: set[int] = set()
+    longest = run = 0
     for at in range(len(row) - size + 1):
         if tuple(row[at : at + size]) in known:
             run = run + 1 if run else size
-            marked += at + size - max(at, covered_to)
-            covered_to = at + size
+            places.update(range(at, at + size))
             longest = max(longest, run)
         else:
             run = 0
-    return Copied(marked / len(row) if row else 0.0, longest)
+    return Copied(len(places) / len(row) if row else 0.0, longest, frozenset(places))
+
+
+def _keeps_person(row: list[str], places: frozenset[int]) -> bool:
+    """A speaker's `I` or `you` inside a copied run: pasted, not told."""
+    return any(row[at] in _PERSONS for at in places)

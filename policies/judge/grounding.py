@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from policies.judge.numbers import spoken_values, values
 from policies.judge.reading import CYRILLIC, HAN, HANGUL, KANA, fold, quotations, sentences, unquote, words
 
-_CAPITALISED = re.compile(r"[^\W\d_a-zа-яё](?:[^\W\d_]|['\-](?=\w))*", re.UNICODE)
+_NAME = re.compile(r"(?<![\w'\-])[^\W\d_](?:[^\W\d_]|['\-](?=\w))+", re.UNICODE)
 _DENSE = re.compile(f"[{HAN}{KANA}]+")
 _CYRILLIC = re.compile(f"[{CYRILLIC}]")
 _HANGUL = re.compile(f"[{HANGUL}]")
@@ -87,9 +87,9 @@ def names_in(text: str) -> set[str]:
     """Return the folded capitalised words that do not merely begin a sentence or a line."""
     found = set()
     for sentence in sentences(text):
-        for match in _CAPITALISED.finditer(sentence):
+        for match in _NAME.finditer(sentence):
             before = sentence[: match.start()].rstrip(" ")
-            if before and before[-1].isalnum() | (before[-1] in ",;&)") and len(match.group()) > 1:
+            if match.group()[0].isupper() and before and (before[-1].isalnum() or before[-1] in ",;&)"):
                 found.add(fold(match.group()).removesuffix("'s").removesuffix("'"))
     return {name for name in found if name not in ("i", "i'm", "i'd", "i've", "i'll", "ok", "ai")}
 

@@ -42,7 +42,7 @@ def is_wrong_language(prose: str, source: str) -> bool:
     told = _plain(unquote(prose))
     told = told if has_words(told) else _plain(prose)
     heard = _plain(source)
-    here, there = _shares(told), _shares(heard)
+    here, there = _shares(told, certain=0.04), _shares(heard, certain=0.2)
     if not here or not there:
         return False
     main = max(here, key=lambda name: here[name])
@@ -59,22 +59,20 @@ def _plain(text: str) -> str:
     return fold(_CODE.sub(" ", text))
 
 
-def _shares(text: str) -> dict[str, float]:
-    """Return the share of each writing in a text; Han with kana beside it is Japanese."""
+def _shares(text: str, *, certain: float) -> dict[str, float]:
+    """Return the share of each writing in a text.
+
+    Han with kana beside it is Japanese, without it Chinese. certain: the share of kana from which
+    Han can no longer be Chinese; a Chinese talk about Japanese words has some, too.
+    """
     counts = {
         name: len(script.findall(text)) * _DENSITY.get(name, 1.0) for name, script in _SCRIPTS.items()
     }
     kana, han = counts.pop("kana"), counts.pop("han")
-    counts["japanese"], counts["chinese"] = _split_han(kana, han)
-    total = sum(counts.values())
+    total = sum(counts.values()) + kana + han
+    counts["japanese"] = kana + han if kana > 0.04 * (kana + han) else 0.0
+    counts["chinese"] = han if kana <= certain * (kana + han) else 0.0
     return {name: count / total for name, count in counts.items()} if total >= _LEAST else {}
-
-
-def _split_han(kana: float, han: float) -> tuple[float, float]:
-    """A tenth of kana makes a text Japanese: particles and endings are never rarer in prose."""
-    if kana * 10 >= kana + han:
-        return kana + han, 0.0
-    return kana, han
 
 
 def _is_other_latin(told: str, heard: str) -> bool:

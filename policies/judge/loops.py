@@ -1,5 +1,6 @@
 """Loops: a text that goes round instead of going on."""
 
+import re
 from collections import Counter
 
 from policies.judge.reading import fold, is_unspaced, sentences, units
@@ -12,6 +13,9 @@ _REPEATED_SHARE = 0.30
 _LONG_RUN = {True: 22, False: 11}
 """Units (characters without spaces between words: True) of one run that comes twice."""
 
+_STUTTER = re.compile(r"\b((?:[^\W\d_][\w']{0,24} ){2,5}[^\W\d_][\w']{0,24}),? (?:and |or |y |и )?\1\b")
+"""Three words and more, and at once the same again: `the boat's place and the boat's place`."""
+
 
 def is_loop(prose: str) -> bool:
     """Say whether sentences or long runs of words come again and again."""
@@ -23,8 +27,10 @@ def is_loop(prose: str) -> bool:
     if any(_is_circling(sentence, times, unspaced) for sentence, times in said.items()):
         return True
     row = units(folded)
-    return _repeated_share(row, 7 if unspaced else 3) > _REPEATED_SHARE or _repeats_run(
-        row, _LONG_RUN[unspaced]
+    return (
+        _repeated_share(row, 7 if unspaced else 3) > _REPEATED_SHARE
+        or _repeats_run(row, _LONG_RUN[unspaced])
+        or bool(_STUTTER.search(folded))
     )
 
 

@@ -56,7 +56,7 @@ SPANISH = Voice(
     ),
     guard=pattern(
         rf"\b{_MATERIAL}\b.{{0,60}}?\b(?:infring|viol|vulner|contravien|incumpl|no cumpl|va en contra|va contra|ha sido|fue|han sido|esta|queda|se ha|resulta|contien|incluy|no (?:es|esta|puede|se)|activ|se consider|sobrepas|excede|supera)\w*.{{0,80}}?\b(?:{_RULES}|bloquead|rechazad|filtrad|retirad|eliminad|denegad|marcad|restringid|no se|no es posible|censurad|ocultad)\w*",
-        rf"^\W*(?:(?:tus?|sus?|est[ae]|la|el) )?{_MATERIAL}(?: \w+)? (?:(?:ha sido|fue|esta|queda|ha quedado) )?(?:\w+mente )?(?:no (?:disponible|permitid|admitid|autorizad)|bloquead|rechazad|filtrad|retirad|eliminad|denegad|marcad|restringid|censurad|ocultad|suprimid|omitid)\w*",
+        rf"^\W*(?:(?:tus?|sus?|est[ae]|la|el) )?{_MATERIAL}(?: \w+)? (?:(?:ha sido|fue|esta|queda|ha quedado) )?(?:\w+mente )?(?:no (?:disponible|permitid|admitid|autorizad)|no (?:puede|podra|pudo) ser|bloquead|rechazad|filtrad|retirad|eliminad|denegad|marcad|restringid|censurad|ocultad|suprimid|omitid)\w*",
         rf"\b(?:bloquead|rechazad|filtrad|retirad|eliminad|denegad|marcad|restringid|ocultad|omitid|suprimid)[oa]s? (?:por|debido a|segun|conforme|a causa)\b.{{0,40}}{_RULES}",
         r"\b(?:el|la|este|esta) (?:asistente|modelo|ia|sistema|inteligencia artificial|cronista)\b(?: \w+){0,3}? (?:no (?:puede|podra|esta|tiene|va a|desea|debe)|declina|rechaza|se niega|se abstiene|prefiere no)\b.{0,60}(?:est[ae]|tal|dich[oa]|resum|solicitud|peticion|conversacion|contenido|sintesis)",
         r"^\W*(?:acceso|solicitud|peticion|resumen|contenido|respuesta) (?:denegad|bloquead|rechazad|no disponible|retirad|filtrad|eliminad|omitid)\w*",
@@ -68,7 +68,7 @@ SPANISH = Voice(
         r"\b(?:otro tema|otra cosa|otra consulta|otra pregunta)\b[^.]{0,20}$",
     ),
     third=pattern(
-        r"\b(?:el|ella|ellos|ellas|el usuario|la usuaria|los usuarios|usuari[oa]|client[ea]|pacient[ea]|jugador\w*|alguien|agente|profesor\w*|madre|padre|hermana?o?|doctor\w*|guardia)\b(?<!\bel)",
+        r"\b(?:ella|ellos|ellas|el usuario|la usuaria|los usuarios|usuari[oa]|client[ea]|pacient[ea]|jugador\w*|alguien|agente|profesor\w*|madre|padre|hermana?o?|doctor\w*|guardia)\b",
         r"\bque (?:no )?(?:podia|queria|debia|iba)\b",
     ),
     talk=pattern(
