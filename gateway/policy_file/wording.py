@@ -163,7 +163,8 @@ def _word_unknown(path: KeyPath, values: Values) -> Problem:
     if not hint:
         homes = [_spell_home(home) for home in PARTS if home and key in _keys_of(PARTS[home])]
         hint = f"it belongs into {_either(homes)}" if homes else "allowed: " + ", ".join(allowed)
-    return _place(path, f"unknown key {key}", hint, values)
+    node = values.keys[path]
+    return Problem(node.line, node.column, spell_path(path), f"unknown key {key}", hint)
 
 
 def _allowed_keys(path: KeyPath, values: Values) -> list[str] | None:
