@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from gateway.api.deps import caller_of, context_of, queue_of
+from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
 from gateway.flows.reconcile import Incoming, prepare
@@ -31,9 +31,8 @@ async def create_chat_completion(request: Request) -> Response:
     ctx.tiers(incoming.request.model)
     response = ChatResponse(
         ctx,
-        queue_of(request),
         incoming,
-        request.state.request_id,
+        request_id_of(request),
         pings=request.headers.get("x-foldgate-pings") != "off",
     )
     response.check_room()
@@ -41,12 +40,12 @@ async def create_chat_completion(request: Request) -> Response:
 
 
 def _read(request: Request, body: bytes) -> Incoming:
-    caller = caller_of(request)
     chat = parse_chat(body)
+    owner = resolve_owner(request, chat.user)
     incoming = prepare(
         chat,
-        owner=caller.owner,
-        user=caller.user,
+        owner=owner.name,
+        user=owner.user,
         conversation=_named_conversation(request),
         idempotency_key=_idempotency_key(request),
         retried=_is_retried(request),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -20,7 +20,8 @@ from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.errors import Busy, GatewayError
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
-from gateway.flows.turn import Turn, TurnQueue, open_turn
+from gateway.flows.turn import Turn, open_turn
+from gateway.flows.turn_queue import TurnQueue
 from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
@@ -44,7 +45,9 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
         (b"x-foldgate-view", prepared.begun.view_kind.encode()),
     ]
     if prepared.dropped:
-        names = ", ".join(name for name in prepared.dropped if name.isascii() and name.isprintable())
+        names = ", ".join(
+            name for name in prepared.dropped if name.isascii() and name.isprintable()
+        )
         headers.append((b"x-foldgate-dropped-params", names.encode()))
     return headers
 
@@ -52,12 +55,10 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
 class ChatResponse(Response):
     """Serves one prepared chat request, streamed or whole, as an ASGI response."""
 
-    def __init__(
-        self, ctx: Context, queue: TurnQueue, incoming: Incoming, request_id: str, *, pings: bool
-    ) -> None:
+    def __init__(self, ctx: Context, incoming: Incoming, request_id: str, *, pings: bool) -> None:
         super().__init__()
         self._ctx = ctx
-        self._queue = queue
+        self._queue = ctx.turns
         self._incoming = incoming
         self._request_id = request_id
         self._pings = pings
@@ -178,8 +179,8 @@ class _EventStream:
         self._turn = turn
         turn.is_sent = self.is_open
 
-    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._task = asyncio.ensure_future(work())  # type: ignore[arg-type]
+    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._task = asyncio.ensure_future(work())
 
     async def _open_early(self) -> None:
         await self._open()

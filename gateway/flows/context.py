@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gateway.backends.base import Backend
 from gateway.clock import Clock
 from gateway.errors import NotFound
+from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
 from gateway.policy_file import LoadedPolicies
 from gateway.settings import Settings
@@ -32,6 +33,7 @@ class Context:
     boot: str
     ring: Callable[[int], None] = lambda due_ms: None
     views: ViewCache = field(default_factory=ViewCache)
+    turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)
 
     def policy(self, name: str) -> Policy:

@@ -13,16 +13,15 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.jobs.queue import enqueue
+from gateway.prompts.span import span_lines
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
-from gateway.wire.json_text import loads
 from policies.folding import plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_major
 from policies.schema import Policy
 from policies.standin import write_stand_in
-from policies.transcript import render_span
 from policies.values import ChapterState, Fold, GistState, Limits, Mark, Span, ViewState
 
 
@@ -120,7 +119,7 @@ def cut_to_window(
 
 
 def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -> FoldRow:
-    """Write the rows of a planned fold: missing chapters as stand-ins, the fold, a major GC's job."""
+    """Write a planned fold: stand-ins for what has no chapter, the fold, a major GC's job."""
     for index in plan.stand_ins:
         row = loaded.coming[index]
         _write_stand_in(connection, site, row.pk, _rows_of(loaded, row.first_depth, row.last_depth))
@@ -139,7 +138,7 @@ def _rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
 def _write_stand_in(
     connection: Connection, site: Site, chapter_pk: int, rows: Sequence[StoredMessage]
 ) -> None:
-    lines = render_span([loads(row.raw) for row in rows])
+    lines = span_lines([row.raw for row in rows])
     memory.add_version(
         connection,
         site.conversation.pk,
@@ -156,9 +155,7 @@ def _write_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) 
     covered = loaded.gist.last_depth if loaded.gist else 0
     shown = [
         row
-        for row in memory.chapter_row(
-            connection, site.conversation.pk, site.head, above=covered
-        )
+        for row in memory.chapter_row(connection, site.conversation.pk, site.head, above=covered)
         if row.last_depth <= plan.border and row.version_pk is not None
     ]
     texts = [row.text or "" for row in shown]
@@ -211,7 +208,7 @@ def _plan_gist(
 
 
 def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:
-    """After a turn: rows and jobs for what the policy wants folded. Returns when the first is due."""
+    """After a turn: rows and jobs for the debt. Returns when the first job is due."""
     if sum(sizes(fold, site.head)) <= site.limits.start:
         return None
     loaded = load_state(connection, site, fold)
@@ -223,9 +220,7 @@ def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> i
     return site.now_ms + site.delay_ms
 
 
-def _add_debt(
-    connection: Connection, site: Site, span: Span, rows: Sequence[StoredMessage]
-) -> int:
+def _add_debt(connection: Connection, site: Site, span: Span, rows: Sequence[StoredMessage]) -> int:
     pk, is_new = memory.add_chapter(
         connection,
         site.conversation.pk,

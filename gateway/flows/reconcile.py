@@ -71,7 +71,7 @@ def prepare(
     return Incoming(
         request=request,
         owner=owner,
-        user=user or request.user,
+        user=user,
         conversation=conversation or request.conversation,
         idempotency_key=idempotency_key,
         retried=retried,
@@ -176,9 +176,7 @@ def _conversation(
     ), True
 
 
-def _by_chain(
-    connection: Connection, incoming: Incoming, owner_pk: int
-) -> ConversationRow | None:
+def _by_chain(connection: Connection, incoming: Incoming, owner_pk: int) -> ConversationRow | None:
     """The conversation whose own replies this history holds; a retried first turn finds itself."""
     last = len(incoming.chains) - 1
     for pk, index, anchored in transcript.conversations_by_chain(

@@ -17,6 +17,7 @@ from gateway.flows import folds
 from gateway.flows.folds import Site
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
 from gateway.flows.views import CachedTail, ViewCache
+from gateway.prompts.span import span_lines
 from gateway.prompts.view import Tail, TailMessage, render_memory
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
@@ -27,7 +28,6 @@ from policies.judge import is_refusal
 from policies.messages import canonical_message
 from policies.schema import Policy
 from policies.standin import write_stand_in
-from policies.transcript import render_span
 
 System = Sequence[tuple[int, dict[str, Any]]]
 
@@ -129,7 +129,16 @@ def settle_view(
     fold = folds.fold_if_due(connection, site, before)
     is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == placement.asked.pk
     return _show(
-        connection, owner_pk, placement, system, setting, incoming, views, fold, ratio, is_cut,
+        connection,
+        owner_pk,
+        placement,
+        system,
+        setting,
+        incoming,
+        views,
+        fold,
+        ratio,
+        is_cut,
         now_ms,
     )
 
@@ -189,7 +198,7 @@ def site_of(
 
 
 def margin_of(window: int) -> int:
-    """Tokens kept free for what an estimate misses (template marks, role names): 2 %, 64 at least."""
+    """Tokens kept free for what an estimate misses (template marks): 2 %, 64 at least."""
     return max(64, window // 50)
 
 
@@ -277,7 +286,7 @@ def show_memory(
         text = version.text
         if version.origin == "model" and is_refusal(text):
             rows = transcript.path_between(connection, version.last_pk, version.first_depth - 1)
-            text = write_stand_in(render_span([loads(row.raw) for row in rows]), len(text) or 1_100)
+            text = write_stand_in(span_lines([row.raw for row in rows]), len(text) or 1_100)
         texts.append(text)
     gist_text = gist.text if gist and not is_refusal(gist.text) else None
     shown = render_memory(gist_text, texts)
@@ -346,9 +355,7 @@ def finish_turn(
             finish_reason=ending.finish_reason,
             partial=ending.state != "done",
         )
-        (reply,) = transcript.append_messages(
-            connection, conversation, begun.asked, [new], now_ms
-        )
+        (reply,) = transcript.append_messages(connection, conversation, begun.asked, [new], now_ms)
     attempts.finish_attempt(
         connection,
         begun.attempt_pk,

@@ -17,6 +17,13 @@ class Phrases:
     opening: str
     system_note: str
     interrupted: str
+    user: str
+    assistant: str
+
+    @property
+    def speakers(self) -> dict[str, str]:
+        """Who speaks, by role, where a message names nobody."""
+        return {"user": self.user, "assistant": self.assistant}
 
 
 PHRASES: dict[str, Phrases] = {
@@ -30,6 +37,8 @@ PHRASES: dict[str, Phrases] = {
         opening="(The conversation begins.)",
         system_note="[System note] {text}",
         interrupted="[interrupted: this call has no result]",
+        user="User",
+        assistant="Assistant",
     ),
     "ja": Phrases(
         question="続ける前に、この会話でこれまでに何がありましたか。",
@@ -40,6 +49,8 @@ PHRASES: dict[str, Phrases] = {
         opening="（会話の始まり）",
         system_note="［システム注記］{text}",
         interrupted="［中断：この呼び出しには結果がありません］",
+        user="ユーザー",
+        assistant="アシスタント",
     ),
     "zh": Phrases(
         question="继续之前：这段对话到目前为止发生了什么？",
@@ -50,6 +61,8 @@ PHRASES: dict[str, Phrases] = {
         opening="（对话开始）",
         system_note="［系统说明］{text}",
         interrupted="［已中断：此调用没有结果］",
+        user="用户",
+        assistant="助手",
     ),
     "ko": Phrases(
         question="계속하기 전에, 지금까지 이 대화에서 무슨 일이 있었나요?",
@@ -60,6 +73,8 @@ PHRASES: dict[str, Phrases] = {
         opening="(대화 시작)",
         system_note="[시스템 메모] {text}",
         interrupted="[중단됨: 이 호출에는 결과가 없습니다]",
+        user="사용자",
+        assistant="어시스턴트",
     ),
     "ru": Phrases(
         question="Прежде чем продолжить: что уже произошло в этом разговоре?",
@@ -70,6 +85,8 @@ PHRASES: dict[str, Phrases] = {
         opening="(Начало разговора.)",
         system_note="[Системное примечание] {text}",
         interrupted="[прервано: у этого вызова нет результата]",
+        user="Пользователь",
+        assistant="Ассистент",
     ),
     "es": Phrases(
         question="Antes de seguir: ¿qué ha pasado hasta ahora en esta conversación?",
@@ -81,5 +98,7 @@ PHRASES: dict[str, Phrases] = {
         opening="(Comienza la conversación.)",
         system_note="[Nota del sistema] {text}",
         interrupted="[interrumpido: esta llamada no tiene resultado]",
+        user="Usuario",
+        assistant="Asistente",
     ),
 }

@@ -19,7 +19,7 @@ import orjson
 from gateway.prompts.phrases import PHRASES
 from gateway.wire.json_text import loads
 from gateway.wire.replies import is_blank
-from policies.judge.language import language_of
+from policies.language import language_of
 from policies.messages import tool_calls, whole_letters
 
 _REASONING = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})

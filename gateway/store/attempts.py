@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from gateway.store.rows import new_pk
 from gateway.store.tables import Attempt, Conversation
 
 attempts = Attempt.__table__  # type: ignore[attr-defined]
@@ -49,7 +50,7 @@ _BY_KEY = (
 def begin_attempt(connection: Connection, **values: Any) -> int:
     """A running attempt; values are the columns of `Attempt`. Returns its row number."""
     made = connection.execute(_INSERT, {"id": f"att_{secrets.token_hex(10)}", **values})
-    return int(made.inserted_primary_key[0])
+    return new_pk(made)
 
 
 def finish_attempt(

@@ -41,7 +41,9 @@ def _on_connect(synchronous: str) -> Callable[[sqlite3.Connection, object], None
         mode = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
         if mode != "wal":
             # A network file system has no shared memory: WAL would corrupt or hang there.
-            log.warning("SQLite runs in journal mode %s, not WAL: is the file on a network disk?", mode)
+            log.warning(
+                "SQLite runs in journal mode %s, not WAL: is the file on a network disk?", mode
+            )
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute(f"PRAGMA synchronous={synchronous}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
+from gateway.store.rows import new_pk, record
 from gateway.store.tables import (
     Chapter,
     ChapterVersion,
@@ -160,7 +161,7 @@ _GIST = (
 def _fold(row: Any) -> FoldRow:
     values = list(row)
     values[9] = tuple(json.loads(values[9]))
-    return FoldRow(*values)
+    return record(FoldRow, values)
 
 
 def deepest_fold(
@@ -216,7 +217,7 @@ def add_fold(
         "created_ms": now_ms,
     }
     made = connection.execute(insert(folds).values(**values))
-    return fold_by_pk(connection, int(made.inserted_primary_key[0]))
+    return fold_by_pk(connection, new_pk(made))
 
 
 def chapter_row(
@@ -226,7 +227,7 @@ def chapter_row(
     found: list[ChapterRow] = []
     end = above
     for values in connection.execute(_CHAPTERS, {"conversation": conversation_pk, "above": above}):
-        row = ChapterRow(*values)
+        row = record(ChapterRow, values)
         if row.first_depth != end + 1:
             continue
         if on_path(connection, row.last_pk, row.last_depth, head):
@@ -238,7 +239,7 @@ def chapter_row(
 def all_chapters(connection: Connection, conversation_pk: int) -> list[ChapterRow]:
     """Every chapter of the conversation on any branch, oldest span first."""
     rows = connection.execute(_CHAPTERS, {"conversation": conversation_pk, "above": 0})
-    return [ChapterRow(*row) for row in rows]
+    return [record(ChapterRow, row) for row in rows]
 
 
 def add_chapter(
@@ -272,13 +273,13 @@ def add_chapter(
             created_ms=now_ms,
         )
     )
-    return int(made.inserted_primary_key[0]), True
+    return new_pk(made), True
 
 
 def chapter_by_pk(connection: Connection, conversation_pk: int, pk: int) -> ChapterRow | None:
     statement = _CHAPTERS.where(chapters.c.pk == pk)
     row = connection.execute(statement, {"conversation": conversation_pk, "above": 0}).first()
-    return None if row is None else ChapterRow(*row)
+    return None if row is None else record(ChapterRow, row)
 
 
 def add_version(
@@ -308,7 +309,7 @@ def add_version(
             created_ms=now_ms,
         )
     )
-    return int(made.inserted_primary_key[0])
+    return new_pk(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,13 +344,13 @@ def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRo
         .join(chapters, chapters.c.pk == versions.c.chapter_pk)
         .where(versions.c.pk.in_(pks))
     )
-    by_pk = {row[0]: VersionRow(*row) for row in rows}
+    by_pk = {row[0]: record(VersionRow, row) for row in rows}
     return [by_pk[pk] for pk in pks if pk in by_pk]
 
 
 def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
     row = connection.execute(select(*_GIST).where(gists.c.pk == pk)).first()
-    return None if row is None else GistRow(*row)
+    return None if row is None else record(GistRow, row)
 
 
 def newest_gist(
@@ -367,7 +368,7 @@ def newest_gist(
     )
     for row in rows:
         if on_path(connection, row.last_pk, row.last_depth, head):
-            return GistRow(*row)
+            return record(GistRow, row)
     return None
 
 
@@ -375,7 +376,7 @@ def all_gists(connection: Connection, conversation_pk: int) -> list[GistRow]:
     rows = connection.execute(
         select(*_GIST).where(gists.c.conversation_pk == conversation_pk).order_by(gists.c.pk)
     )
-    return [GistRow(*row) for row in rows]
+    return [record(GistRow, row) for row in rows]
 
 
 def add_gist(
@@ -415,7 +416,7 @@ def add_gist(
             created_ms=now_ms,
         )
     )
-    return int(made.inserted_primary_key[0])
+    return new_pk(made)
 
 
 def add_quarantined(

@@ -120,7 +120,7 @@ class Message(SQLModel, table=True):
 
 
 class SystemText(SQLModel, table=True):
-    """The system messages of one turn as they came: JSON list of [depth it stood after, message]."""
+    """The system messages of one turn as they came: JSON list of [depth before it, message]."""
 
     __tablename__ = "system_texts"
     __table_args__ = (UniqueConstraint("conversation_pk", "digest"), _STEADY)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, select, text, update
 
+from gateway.store.rows import new_pk, record
 from gateway.store.tables import Conversation, ConversationAlias, Message, Owner, SystemText
 
 owners = Owner.__table__  # type: ignore[attr-defined]
@@ -167,18 +168,18 @@ def ensure_owner(connection: Connection, name: str, user: str, now_ms: int) -> i
     if (found := find_owner(connection, name, user)) is not None:
         return found
     made = connection.execute(insert(owners).values(name=name, user=user, created_ms=now_ms))
-    return int(made.inserted_primary_key[0])
+    return new_pk(made)
 
 
-def _conversation(row: Row[Any] | None) -> ConversationRow | None:
-    return None if row is None else ConversationRow(*row)
+def _conversation(row: Any) -> ConversationRow | None:
+    return None if row is None else record(ConversationRow, row)
 
 
 def find_conversation(connection: Connection, owner_pk: int, name: str) -> ConversationRow | None:
     """By Foldgate's id or by a client's alias, always within the owner."""
     by_alias = connection.execute(_CONVERSATION_BY_ALIAS, {"owner": owner_pk, "alias": name})
     if (row := by_alias.first()) is not None:
-        return ConversationRow(*row)
+        return record(ConversationRow, row)
     return _conversation(
         connection.execute(_CONVERSATION_BY_ID, {"owner": owner_pk, "id": name}).first()
     )
@@ -205,7 +206,7 @@ def create_conversation(
             touched_ms=now_ms,
         )
     )
-    pk = int(made.inserted_primary_key[0])
+    pk = new_pk(made)
     if alias is not None:
         connection.execute(
             insert(aliases).values(owner_pk=owner_pk, alias=alias, conversation_pk=pk)
@@ -227,12 +228,12 @@ def mark_resending(connection: Connection, pk: int) -> None:
 
 def node_by_pk(connection: Connection, pk: int) -> Node:
     """The node of a row number taken from another row; a missing one is a broken database."""
-    return Node(*connection.execute(_NODE_BY_PK, {"pk": pk}).one())
+    return record(Node, connection.execute(_NODE_BY_PK, {"pk": pk}).one())
 
 
 def node_by_id(connection: Connection, conversation_pk: int, id: str) -> Node | None:
     row = connection.execute(_NODE_BY_ID, {"id": id, "conversation": conversation_pk}).first()
-    return None if row is None else Node(*row)
+    return None if row is None else record(Node, row)
 
 
 def deepest_known(
@@ -249,7 +250,7 @@ def deepest_known(
             )
         ).all()
         if rows:
-            node = max((Node(*row) for row in rows), key=lambda node: wanted[node.chain])
+            node = max((record(Node, row) for row in rows), key=lambda node: wanted[node.chain])
             return wanted[node.chain], node
     return None
 
@@ -257,7 +258,7 @@ def deepest_known(
 def conversations_by_chain(
     connection: Connection, owner_pk: int, chains: Sequence[str]
 ) -> list[tuple[int, int, bool]]:
-    """Who knows the deepest of these digests: (conversation, index, anchored), newest head first."""
+    """Who knows the deepest digest: (conversation, index, anchored), newest head first."""
     for start, stop in _steps_from_tail(len(chains)):
         wanted = {chain: index for index, chain in enumerate(chains[start:stop], start)}
         rows = connection.execute(
@@ -288,7 +289,7 @@ def nodes_by_content(connection: Connection, conversation_pk: int, content: str)
         .order_by(messages.c.pk.desc())
         .limit(32)
     )
-    return [Node(*row) for row in rows]
+    return [record(Node, row) for row in rows]
 
 
 def _reserve(connection: Connection, count: int) -> int:
@@ -460,12 +461,10 @@ def on_path(connection: Connection, pk: int, depth: int, head: Node) -> bool:
 def path_between(connection: Connection, head_pk: int, above: int) -> list[StoredMessage]:
     """The messages deeper than `above` up to head, oldest first: reads those rows only."""
     rows = connection.execute(_WALK, {"head": head_pk, "above": above})
-    return [StoredMessage(*row) for row in rows]
+    return [record(StoredMessage, row) for row in rows]
 
 
-def ensure_system_text(
-    connection: Connection, conversation_pk: int, body: str, now_ms: int
-) -> int:
+def ensure_system_text(connection: Connection, conversation_pk: int, body: str, now_ms: int) -> int:
     """The row of this turn's system messages; the same text is stored once a conversation."""
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
     found = connection.execute(
@@ -480,7 +479,7 @@ def ensure_system_text(
             conversation_pk=conversation_pk, digest=digest, body=body, created_ms=now_ms
         )
     )
-    return int(made.inserted_primary_key[0])
+    return new_pk(made)
 
 
 def system_text(connection: Connection, pk: int) -> str:

@@ -1,0 +1,57 @@
+"""The line in which requests stand that send only their newest message."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from gateway.flows.reconcile import Incoming
+
+
+@dataclass(slots=True)
+class _Place:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+
+
+class TurnQueue:
+    """Requests that send only their newest message stand in line, one conversation at a time.
+
+    The second sees the first one's reply as its parent. Places exist only while somebody waits.
+    """
+
+    def __init__(self, limit: int = 16) -> None:
+        self._limit = limit
+        self._places: dict[tuple[str, str, str], _Place] = {}
+
+    @staticmethod
+    def key(incoming: Incoming) -> tuple[str, str, str] | None:
+        """Who must wait for whom; None for a full history, which branches by its parent."""
+        if incoming.conversation is None:
+            return None
+        if any(message["role"] == "assistant" for message in incoming.chain):
+            return None
+        return incoming.owner, incoming.user, incoming.conversation
+
+    def is_full(self, key: tuple[str, str, str]) -> bool:
+        place = self._places.get(key)
+        return place is not None and place.waiting >= self._limit
+
+    async def enter(self, key: tuple[str, str, str]) -> None:
+        place = self._places.setdefault(key, _Place())
+        place.waiting += 1
+        try:
+            await place.lock.acquire()
+        except BaseException:
+            self._leave(key, place)
+            raise
+
+    def leave(self, key: tuple[str, str, str]) -> None:
+        place = self._places[key]
+        place.lock.release()
+        self._leave(key, place)
+
+    def _leave(self, key: tuple[str, str, str], place: _Place) -> None:
+        place.waiting -= 1
+        if place.waiting == 0:
+            del self._places[key]

@@ -1,0 +1,406 @@
+"""Conversations as people read them: lists, pages, what memory holds; and their deletion.
+
+Every function takes a connection; none commits. Rows are turned into plain values here, so that
+the API and the commands tell the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, tuple_, union
+
+from gateway.clock import iso
+from gateway.store import memory
+from gateway.store.attempts import attempts
+from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
+from gateway.store.tables import Job, KvWipe
+from gateway.store.transcript import (
+    ConversationRow,
+    Node,
+    StoredMessage,
+    aliases,
+    ancestor_at,
+    conversations,
+    messages,
+    node_by_pk,
+    owners,
+    path_between,
+)
+from gateway.wire.json_text import loads
+
+jobs = Job.__table__  # type: ignore[attr-defined]
+outbox = KvWipe.__table__  # type: ignore[attr-defined]
+
+NO_OWNER = -1
+"""The row number of an owner who never spoke: nothing hangs on it."""
+MOST_BRANCHES = 200
+_LOOKUP = 500
+
+_ROW = (
+    conversations.c.pk,
+    conversations.c.id,
+    conversations.c.owner_pk,
+    conversations.c.head_pk,
+    conversations.c.model,
+    conversations.c.created_ms,
+    conversations.c.touched_ms,
+    conversations.c.archived,
+    conversations.c.resends,
+)
+_SUMMARY = (
+    conversations.c.pk,
+    conversations.c.id,
+    conversations.c.model,
+    conversations.c.created_ms,
+    conversations.c.touched_ms,
+    conversations.c.archived,
+    owners.c.name,
+    owners.c.user,
+    messages.c.id.label("head"),
+    messages.c.depth,
+    messages.c.cum_chars,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of a list ended: the time and row number of its last entry."""
+
+    ms: int
+    pk: int
+
+    def __str__(self) -> str:
+        return f"{self.ms}-{self.pk}"
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Raises ValueError for what is none."""
+        ms, _, pk = text.partition("-")
+        if not (ms.isascii() and ms.isdigit() and pk.isascii() and pk.isdigit()):
+            raise ValueError(f"{text!r} is no place in a list")
+        if len(ms) > 16 or len(pk) > 16:
+            raise ValueError(f"{text!r} is no place in a list")
+        return cls(int(ms), int(pk))
+
+
+def find_anywhere(connection: Connection, id: str) -> ConversationRow | None:
+    """A conversation of any owner by Foldgate's id: for the administrator alone."""
+    row = connection.execute(select(*_ROW).where(conversations.c.id == id)).first()
+    return None if row is None else ConversationRow(*row)
+
+
+def list_conversations(
+    connection: Connection, owner_pk: int | None, *, limit: int, after: Place | None
+) -> tuple[list[dict[str, Any]], Place | None]:
+    """A page of an owner's conversations (None: of everybody's), newest turn first.
+
+    Returns them and where the next page begins, None at the end.
+    """
+    statement = _summaries().order_by(
+        conversations.c.touched_ms.desc(), conversations.c.pk.desc()
+    )
+    if owner_pk is not None:
+        statement = statement.where(conversations.c.owner_pk == owner_pk)
+    if after is not None:
+        place = tuple_(conversations.c.touched_ms, conversations.c.pk)
+        statement = statement.where(place < tuple_(literal(after.ms), literal(after.pk)))
+    rows = connection.execute(statement.limit(limit + 1)).all()
+    more = Place(rows[limit - 1].touched_ms, rows[limit - 1].pk) if len(rows) > limit else None
+    return [_summary(row) for row in rows[:limit]], more
+
+
+def describe_conversation(connection: Connection, conversation: ConversationRow) -> dict[str, Any]:
+    """One conversation with its aliases and the heads of its branches, newest first."""
+    row = connection.execute(_summaries().where(conversations.c.pk == conversation.pk)).one()
+    named = select(aliases.c.alias).where(aliases.c.conversation_pk == conversation.pk)
+    parents = select(messages.c.parent_pk).where(
+        messages.c.conversation_pk == conversation.pk, messages.c.parent_pk.is_not(None)
+    )
+    leaves = (
+        select(messages.c.id, messages.c.depth, messages.c.created_ms)
+        .where(messages.c.conversation_pk == conversation.pk, messages.c.pk.not_in(parents))
+        .order_by(messages.c.pk.desc())
+        .limit(MOST_BRANCHES)
+    )
+    return {
+        **_summary(row),
+        "aliases": sorted(connection.execute(named).scalars()),
+        "branches": [
+            {"head": leaf.id, "messages": leaf.depth, "created_at": iso(leaf.created_ms)}
+            for leaf in connection.execute(leaves)
+        ],
+    }
+
+
+def _summaries() -> Select[Any]:
+    return select(*_SUMMARY).select_from(
+        conversations.join(owners, owners.c.pk == conversations.c.owner_pk).outerjoin(
+            messages, messages.c.pk == conversations.c.head_pk
+        )
+    )
+
+
+def _summary(row: Row[Any]) -> dict[str, Any]:
+    """messages and chars are those of the newest branch."""
+    return {
+        "id": row.id,
+        "owner": row.name,
+        "user": row.user,
+        "model": row.model,
+        "created_at": iso(row.created_ms),
+        "updated_at": iso(row.touched_ms),
+        "archived": bool(row.archived),
+        "head": row.head,
+        "messages": row.depth or 0,
+        "chars": row.cum_chars or 0,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages of one branch, oldest first; before is the id of the message they follow (None:
+    they begin it), next the id to ask for more after, None at the branch's end."""
+
+    before: str | None
+    messages: list[StoredMessage]
+    next: str | None
+
+
+def read_page(connection: Connection, head: Node, after: Node | None, limit: int) -> Page:
+    """The messages behind `after`, which lies on the path to head: reads those rows, and finds
+    where they end by O(log n) skips."""
+    above = 0 if after is None else after.depth
+    last_depth = min(above + limit, head.depth)
+    if last_depth == above:
+        return Page(None if after is None else after.id, [], None)
+    last_pk = ancestor_at(connection, head.pk, last_depth)
+    assert last_pk is not None, "every depth up to the head has a message"
+    found = path_between(connection, last_pk, above)
+    more = found[-1].id if last_depth < head.depth else None
+    return Page(None if after is None else after.id, found, more)
+
+
+_OWN_KEYS = frozenset(
+    {"id", "parent", "role", "content", "created_at", "backend", "finish_reason", "partial"}
+)
+
+
+def render_page(page: Page) -> dict[str, Any]:
+    """The page as it is answered. Content is exactly what was sent; what else the message held
+    (name, tool calls, reasoning) stands beside it."""
+    rendered = []
+    parent = page.before
+    for stored in page.messages:
+        raw = loads(stored.raw)
+        message = {
+            "id": stored.id,
+            "parent": parent,
+            "role": stored.role,
+            "content": raw.get("content"),
+            "created_at": iso(stored.created_ms),
+            "backend": stored.backend,
+            "finish_reason": stored.finish_reason,
+            "partial": bool(stored.partial),
+        }
+        message.update({key: value for key, value in raw.items() if key not in _OWN_KEYS})
+        rendered.append(message)
+        parent = stored.id
+    return {"messages": rendered, "next": page.next}
+
+
+def read_memory(
+    connection: Connection, conversation: ConversationRow, *, default_policy: str | None
+) -> dict[str, Any]:
+    """What the memory of a conversation holds, on all its branches, and each policy's view of
+    the newest one. default_policy is shown where no turn tells which policy it had."""
+    rows = memory.all_chapters(connection, conversation.pk)
+    return {
+        "chapters": _chapters(connection, rows),
+        "threads": [],
+        "quarantine": _quarantine(connection, conversation.pk),
+        "views": _views(connection, conversation, default_policy),
+        "jobs": list_jobs_of(connection, conversation.pk),
+    }
+
+
+def _chapters(connection: Connection, rows: Sequence[ChapterRow]) -> list[dict[str, Any]]:
+    written = [row for row in rows if row.version_pk is not None]
+    ids = message_ids(connection, [pk for row in written for pk in (row.first_pk, row.last_pk)])
+    return [
+        {
+            "id": row.id,
+            "first": ids[row.first_pk],
+            "last": ids[row.last_pk],
+            "source_chars": row.source_chars,
+            "text": row.text,
+            "origin": row.origin,
+            "backend": row.backend,
+            "created_at": iso(row.written_ms or row.created_ms),
+        }
+        for row in written
+    ]
+
+
+def message_ids(connection: Connection, pks: Iterable[int]) -> dict[int, str]:
+    """The ids of messages by their row numbers."""
+    wanted = sorted(set(pks))
+    found: dict[int, str] = {}
+    for start in range(0, len(wanted), _LOOKUP):
+        part = select(messages.c.pk, messages.c.id).where(
+            messages.c.pk.in_(wanted[start : start + _LOOKUP])
+        )
+        found.update((row.pk, row.id) for row in connection.execute(part))
+    return found
+
+
+def _quarantine(connection: Connection, conversation_pk: int) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        select(
+            quarantine.c.reasons,
+            quarantine.c.kind,
+            quarantine.c.backend,
+            quarantine.c.text,
+            quarantine.c.finish_reason,
+            quarantine.c.created_ms,
+        )
+        .where(quarantine.c.conversation_pk == conversation_pk)
+        .order_by(quarantine.c.pk)
+    )
+    return [
+        {
+            "reasons": json.loads(row.reasons),
+            "kind": row.kind,
+            "backend": row.backend,
+            "text": row.text,
+            "finish_reason": row.finish_reason,
+            "created_at": iso(row.created_ms),
+        }
+        for row in rows
+    ]
+
+
+def _views(
+    connection: Connection, conversation: ConversationRow, default_policy: str | None
+) -> list[dict[str, Any]]:
+    if conversation.head_pk is None:
+        return []
+    head = node_by_pk(connection, conversation.head_pk)
+    current = _last_policy(connection, conversation.pk) or default_policy
+    folded = connection.execute(
+        select(folds.c.policy).where(folds.c.conversation_pk == conversation.pk).distinct()
+    ).scalars()
+    views = []
+    for policy in sorted({*folded, *([current] if current else [])}):
+        view = _view(connection, conversation.pk, policy, head)
+        if view["border"] is not None or policy == current:
+            views.append(view)
+    return views
+
+
+def _last_policy(connection: Connection, conversation_pk: int) -> str | None:
+    return connection.execute(
+        select(attempts.c.policy)
+        .where(attempts.c.conversation_pk == conversation_pk)
+        .order_by(attempts.c.pk.desc())
+        .limit(1)
+    ).scalar()
+
+
+def _view(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> dict[str, Any]:
+    fold = memory.deepest_fold(connection, conversation_pk, policy, head)
+    border_depth = fold.border_depth if fold else 0
+    gist = memory.gist_by_pk(connection, fold.gist_pk) if fold and fold.gist_pk else None
+    coming = memory.chapter_row(connection, conversation_pk, head, above=border_depth)
+    return {
+        "policy": policy,
+        "border": message_ids(connection, [fold.border_pk])[fold.border_pk] if fold else None,
+        "gist": gist.text if gist else None,
+        "memory_chars": fold.memory_chars if fold else 0,
+        "verbatim_chars": head.cum_chars - (fold.border_cum if fold else 0),
+        "debt_chars": sum(row.source_chars for row in coming if row.version_pk is None),
+    }
+
+
+def list_jobs_of(connection: Connection, conversation_pk: int) -> list[dict[str, Any]]:
+    """The background work of one conversation, oldest first, done work among it."""
+    rows = connection.execute(
+        select(jobs).where(jobs.c.conversation_pk == conversation_pk).order_by(jobs.c.pk)
+    )
+    return [_job(row) for row in rows]
+
+
+def list_jobs(
+    connection: Connection, owner_pk: int | None, *, limit: int, with_done: bool = False
+) -> list[dict[str, Any]]:
+    """Background work of an owner (None: of everybody), what is due first at the top.
+
+    Work that is done is left out unless asked for.
+    """
+    statement = (
+        select(jobs, conversations.c.id.label("conversation"))
+        .join(conversations, conversations.c.pk == jobs.c.conversation_pk)
+        .order_by(jobs.c.run_at_ms, jobs.c.pk)
+        .limit(limit)
+    )
+    if owner_pk is not None:
+        statement = statement.where(conversations.c.owner_pk == owner_pk)
+    if not with_done:
+        statement = statement.where(jobs.c.state != "done")
+    return [
+        {**_job(row), "conversation": row.conversation, "policy": row.policy}
+        for row in connection.execute(statement)
+    ]
+
+
+def _job(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "id": row.key,
+        "kind": row.kind,
+        "state": row.state,
+        "attempts": row.attempts,
+        "run_at": iso(row.run_at_ms),
+        "error": row.error or row.error_kind,
+    }
+
+
+def delete_conversation(
+    connection: Connection,
+    conversation: ConversationRow,
+    *,
+    elsewhere: Collection[str],
+    now_ms: int,
+) -> list[str]:
+    """Delete a conversation and all that hangs on it; its aliases are free again.
+
+    Leaves one outbox entry for each backend that read any of it, except those `elsewhere` (known
+    to run on other machines, whose memory is not ours to wipe). Returns those backends' names.
+    Work under way finds its rows gone and writes nothing.
+    """
+    pk = conversation.pk
+    readers = union(
+        *(
+            select(table.c.backend).where(
+                table.c.conversation_pk == pk, table.c.backend.is_not(None)
+            )
+            for table in (attempts, versions, gists, quarantine, jobs)
+        )
+    )
+    held = sorted(set(connection.execute(readers).scalars()) - set(elsewhere))
+    if held:
+        connection.execute(
+            insert(outbox),
+            [
+                {"conversation_id": conversation.id, "backend": backend, "created_ms": now_ms}
+                for backend in held
+            ],
+        )
+    connection.execute(delete(conversations).where(conversations.c.pk == pk))
+    return held
+
+
