@@ -17,6 +17,7 @@ from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import is_blank
+from policies.schema import Timeouts
 
 _MEDIA = ("tool_calls", "function_call", "audio", "images", "image", "video")
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -103,9 +104,10 @@ class Course:
             if not kept and not parsed.get("usage"):
                 return []
             parsed, data = {**parsed, "choices": kept}, None
-        chunks = self._give(parsed, data, substantial)
-        if untrue is not None:
-            self.fail(self._untrue(untrue))
+        if untrue is None:
+            return self._give(parsed, data, substantial)
+        chunks = self._give(parsed, data, substantial) if substantial else []
+        self.fail(self._untrue(untrue))
         return chunks
 
     def _give(self, parsed: dict[str, Any], data: bytes | None, substantial: bool) -> list[Chunk]:
@@ -257,6 +259,26 @@ class AnswerReader:
         elif not self.course.started:
             what = "a web page" if text[:1] == b"<" else "text"
             self.course.fail_malformed(f"{what} in place of a stream")
+
+
+END_SECONDS = 5.0
+"""How long the usage and [DONE] of an answer that has ended are waited for."""
+
+
+def choose_wait(timeouts: Timeouts, reader: AnswerReader) -> float:
+    """Seconds within which the next bytes of a stream, pings included, must come."""
+    if reader.course.ended:
+        return min(END_SECONDS, timeouts.idle)
+    return timeouts.idle if reader.course.started else timeouts.first_token
+
+
+def read_completion(backend: str, data: bytes, secrets: tuple[str, ...] = ()) -> Completion:
+    """As check_completion, of the body of a response with status 200."""
+    try:
+        parsed = loads(data)
+    except ValueError:
+        parsed = None
+    return check_completion(backend, data, parsed, secrets)
 
 
 def check_completion(

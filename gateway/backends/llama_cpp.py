@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from gateway.backends.answers import AnswerReader, check_completion
+from gateway.backends.answers import AnswerReader, choose_wait, read_completion
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.classification import classify_response, redact
 from gateway.backends.faults import FaultKind, UpstreamFault
@@ -43,9 +43,6 @@ PROBE_SECONDS = 5.0
 
 COUNT_SECONDS = 30.0
 """The server's counter took 8.4 s for 5,002 messages on two cores."""
-
-END_SECONDS = 5.0
-"""How long the usage and [DONE] of an answer that has ended are waited for."""
 
 KEEPALIVE_SECONDS = 3.0
 """Below the server's 5 s, so that a request does not run into a connection being closed."""
@@ -181,7 +178,7 @@ class LlamaCpp:
         reader = AnswerReader(self.name, self._secrets)
         try:
             while not reader.done:
-                wait = self._choose_wait(reader)
+                wait = choose_wait(timeouts, reader)
                 try:
                     data = await self._read(response, min(deadline, loop.time() + wait))
                 except UpstreamFault as fault:
@@ -196,14 +193,6 @@ class LlamaCpp:
         finally:
             response.close()
 
-    def _choose_wait(self, reader: AnswerReader) -> float:
-        """Seconds until the next bytes, pings included, must have come."""
-        if reader.course.ended:
-            return min(END_SECONDS, self._config.timeouts.idle)
-        if reader.course.started:
-            return self._config.timeouts.idle
-        return self._config.timeouts.first_token
-
     async def complete(self, call: Call) -> Completion:
         deadline = asyncio.get_running_loop().time() + self._config.timeouts.total
         response = await self._open(call, deadline)
@@ -211,11 +200,7 @@ class LlamaCpp:
             data = await self._read_rest(response, deadline)
         finally:
             response.close()
-        try:
-            parsed = loads(data)
-        except ValueError:
-            parsed = None
-        return check_completion(self.name, data, parsed, self._secrets)
+        return read_completion(self.name, data, self._secrets)
 
     async def _open(self, call: Call, deadline: float) -> aiohttp.ClientResponse:
         return await self._request("POST", "/v1/chat/completions", self._body(call), deadline)

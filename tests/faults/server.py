@@ -176,7 +176,7 @@ class FaultServer:
     @property
     def url(self) -> str:
         assert self._server is not None
-        return "http://127.0.0.1:%d" % self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     @property
     def chats(self) -> list[Request]:
