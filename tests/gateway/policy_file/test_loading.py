@@ -435,6 +435,20 @@ models:
     ]
 
 
+def test_a_comma_between_brackets_is_explained_where_it_split_a_number():
+    text = GOOD.replace("  fold:\n", "  fold:\n    chapters: {stack: 6,000, length: 1,100}\n")
+    hints = [one.hint for one in problems(text)]
+    assert hints.count("a comma begins the next entry here: write 48_000, not 48,000") == 2
+
+
+def test_an_unknown_key_is_told_beside_its_unreadable_value():
+    found = problems(GOOD.replace("start: 48000", "fold_at: 010"))
+    assert [(one.column, one.path) for one in found] == [
+        (7, "policies.fold.view.fold_at"),
+        (16, "policies.fold.view.fold_at"),
+    ]
+
+
 def test_a_value_that_cannot_be_read_brings_no_second_problem():
     # Without its start the view would be judged by the default of 48,000.
     text = GOOD.replace("start: 48000", "start: 010").replace("56000", "40000")
@@ -631,3 +645,9 @@ def test_no_edit_of_a_file_does_worse_than_problems(start, length, put):
         assert all(one.line >= 1 and one.column >= 1 and one.message for one in error.problems)
     else:
         assert len(loaded.revision) == 16
+
+
+def test_a_name_of_the_owner_is_no_unknown_key_where_its_value_cannot_be_read():
+    (problem, *_) = problems(GOOD.replace("models:\n", "models:\n  night: no\n"))
+    assert (problem.line, problem.column, problem.path) == (12, 10, "models.night")
+    assert "true or false" in problem.message
