@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned packages (a minute, the first time)"
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement constraints.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(STAMP) ## a conversation far longer than a real llama-server's window, watched live

@@ -184,7 +184,7 @@ def test_the_server_ends_when_its_parent_is_killed(llama_install: LlamaInstall) 
 
         async def run():
             install = LlamaInstall(tuple(sys.argv[3:]), Path(sys.argv[1]), sys.argv[2])
-            async with LlamaServer(install, window=512) as server:
+            async with LlamaServer(install, window=512, log=Path("/dev/null")) as server:
                 sys.stdout.write(f"{server.process.pid}\\n")
                 sys.stdout.flush()
                 await asyncio.sleep(60)
