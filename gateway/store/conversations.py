@@ -17,6 +17,7 @@ from gateway.clock import iso
 from gateway.store import memory
 from gateway.store.attempts import attempts
 from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
+from gateway.store.rows import record
 from gateway.store.tables import Job, KvWipe
 from gateway.store.transcript import (
     ConversationRow,
@@ -90,7 +91,7 @@ class Place:
 def find_anywhere(connection: Connection, id: str) -> ConversationRow | None:
     """A conversation of any owner by Foldgate's id: for the administrator alone."""
     row = connection.execute(select(*_ROW).where(conversations.c.id == id)).first()
-    return None if row is None else ConversationRow(*row)
+    return None if row is None else record(ConversationRow, row)
 
 
 def list_conversations(
@@ -100,9 +101,7 @@ def list_conversations(
 
     Returns them and where the next page begins, None at the end.
     """
-    statement = _summaries().order_by(
-        conversations.c.touched_ms.desc(), conversations.c.pk.desc()
-    )
+    statement = _summaries().order_by(conversations.c.touched_ms.desc(), conversations.c.pk.desc())
     if owner_pk is not None:
         statement = statement.where(conversations.c.owner_pk == owner_pk)
     if after is not None:
@@ -310,9 +309,7 @@ def _last_policy(connection: Connection, conversation_pk: int) -> str | None:
     ).scalar()
 
 
-def _view(
-    connection: Connection, conversation_pk: int, policy: str, head: Node
-) -> dict[str, Any]:
+def _view(connection: Connection, conversation_pk: int, policy: str, head: Node) -> dict[str, Any]:
     fold = memory.deepest_fold(connection, conversation_pk, policy, head)
     border_depth = fold.border_depth if fold else 0
     gist = memory.gist_by_pk(connection, fold.gist_pk) if fold and fold.gist_pk else None
@@ -402,5 +399,3 @@ def delete_conversation(
         )
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     return held
-
-

@@ -1,0 +1,150 @@
+"""/api/conversations: what is stored, for the people whose words it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from gateway.api.deps import (
+    context_of,
+    find_in_scope,
+    owner_pk_in_scope,
+    read_id,
+    read_limit,
+    resolve_scope,
+)
+from gateway.errors import BadRequest, NotFound
+from gateway.flows.erase import erase_conversation
+from gateway.store.conversations import (
+    Place,
+    describe_conversation,
+    list_conversations,
+    read_memory,
+    read_page,
+    render_page,
+)
+from gateway.store.transcript import ConversationRow, Node, node_by_id, node_by_pk, on_path
+from gateway.wire.json_text import dump_bytes
+from policies.schema import PolicyFile
+
+router = APIRouter(prefix="/api/conversations")
+
+
+def json_response(body: bytes) -> Response:
+    """An answer that no proxy or browser keeps: it holds people's words."""
+    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+
+
+@router.get("")
+async def list_all(request: Request) -> Response:
+    """A page of conversations, newest turn first. `after` is the `next` of the page before."""
+    scope = resolve_scope(request)
+    limit = read_limit(request)
+    after = _read_place(request)
+
+    def read(connection: Connection) -> bytes:
+        owner_pk = owner_pk_in_scope(connection, scope)
+        found, more = list_conversations(connection, owner_pk, limit=limit, after=after)
+        return dump_bytes({"conversations": found, "next": str(more) if more else None})
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.get("/{id}")
+async def show(request: Request, id: str) -> Response:
+    scope = resolve_scope(request)
+
+    def read(connection: Connection) -> bytes:
+        return dump_bytes(describe_conversation(connection, find_in_scope(connection, scope, id)))
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.get("/{id}/messages")
+async def show_messages(request: Request, id: str) -> Response:
+    """A page of one branch, oldest first: the newest branch, or the one to `?head=`."""
+    scope = resolve_scope(request)
+    limit = read_limit(request)
+    after, head = read_id(request, "after"), read_id(request, "head")
+
+    def read(connection: Connection) -> bytes:
+        conversation = find_in_scope(connection, scope, id)
+        # Rendered and encoded here, on the reader's thread: a page may be megabytes.
+        return dump_bytes(_messages(connection, conversation, head, after, limit))
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.get("/{id}/memory")
+async def show_memory(request: Request, id: str) -> Response:
+    context = context_of(request)
+    scope = resolve_scope(request)
+    file = context.policies.file
+
+    def read(connection: Connection) -> bytes:
+        conversation = find_in_scope(connection, scope, id)
+        policy = first_policy(file, conversation.model)
+        return dump_bytes(read_memory(connection, conversation, default_policy=policy))
+
+    return json_response(await context.store.read(read))
+
+
+@router.delete("/{id}")
+async def erase(request: Request, id: str) -> Response:
+    """Delete a conversation for good; its client's id is free for a new one."""
+    scope = resolve_scope(request)
+    erased = await erase_conversation(
+        context_of(request), lambda connection: find_in_scope(connection, scope, id)
+    )
+    return json_response(dump_bytes({"id": erased.id, "deleted": True}))
+
+
+def first_policy(file: PolicyFile, model: str) -> str | None:
+    """The policy of a model's first tier; None for a model that the file no longer names."""
+    return file.models[model].tiers[0].policy if model in file.models else None
+
+
+def _messages(
+    connection: Connection,
+    conversation: ConversationRow,
+    head_id: str | None,
+    after_id: str | None,
+    limit: int,
+) -> dict[str, Any]:
+    if head_id is not None:
+        head = _find_message(connection, conversation, head_id, "head")
+    elif conversation.head_pk is not None:
+        head = node_by_pk(connection, conversation.head_pk)
+    else:
+        return {"messages": [], "next": None}
+    after: Node | None = None
+    if after_id is not None:
+        after = _find_message(connection, conversation, after_id, "after")
+        if not on_path(connection, after.pk, after.depth, head):
+            raise BadRequest(
+                "`after` is not on this branch; name the branch's last message as `head`.",
+                param="after",
+            )
+    return render_page(read_page(connection, head, after, limit))
+
+
+def _find_message(
+    connection: Connection, conversation: ConversationRow, id: str, param: str
+) -> Node:
+    found = node_by_id(connection, conversation.pk, id)
+    if found is None:
+        raise NotFound("There is no message of this id in the conversation.", param=param)
+    return found
+
+
+def _read_place(request: Request) -> Place | None:
+    text = request.query_params.get("after", "")
+    if not text:
+        return None
+    try:
+        return Place.parse(text)
+    except ValueError:
+        raise BadRequest("`after` must be the `next` of the page before.", param="after") from None

@@ -1,0 +1,77 @@
+"""/healthz and /readyz: for whoever keeps the program running."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.responses import Response
+
+from gateway.api.deps import context_of
+from gateway.backends.base import Backend
+from gateway.wire.json_text import dump_bytes
+
+router = APIRouter()
+
+# A prober gives up after some seconds; a backend that is slower than this is not healthy.
+PROBE_SECONDS = 4.0
+
+
+@router.get("/healthz")
+async def healthz() -> Response:
+    """The process runs and its event loop turns."""
+    return _json({"status": "ok"})
+
+
+@router.get("/readyz")
+async def readyz(request: Request) -> Response:
+    """200 where a turn can be served: the database answers and at least one backend is on and
+    healthy. One backend that is down does not make the gateway unready: its turns go elsewhere.
+    """
+    context = context_of(request)
+    database = await _probe_database(request)
+    names = list(context.backends)
+    probed = await asyncio.gather(*(probe_backend(context.backends[name]) for name in names))
+    ready = database["ok"] and any(backend["ok"] for backend in probed)
+    body = {
+        "ready": ready,
+        "database": database,
+        "backends": dict(zip(names, probed, strict=True)),
+        "policies": {"revision": context.policies.revision},
+    }
+    return _json(body, status=200 if ready else 503)
+
+
+async def probe_backend(backend: Backend) -> dict[str, Any]:
+    """{"ok", "reason"}: off, not answering in PROBE_SECONDS, or what it says of itself."""
+    if backend.off_reason is not None:
+        return {"ok": False, "reason": f"off: {backend.off_reason}"}
+    try:
+        health = await asyncio.wait_for(backend.health(), PROBE_SECONDS)
+    except TimeoutError:
+        return {"ok": False, "reason": f"no answer within {PROBE_SECONDS:g} s"}
+    return {"ok": health.ok, "reason": health.reason}
+
+
+async def _probe_database(request: Request) -> dict[str, Any]:
+    try:
+        await context_of(request).store.read(_select_one)
+    except SQLAlchemyError as error:
+        return {"ok": False, "reason": type(error).__name__}
+    return {"ok": True, "reason": ""}
+
+
+def _select_one(connection: Connection) -> None:
+    connection.execute(text("SELECT pk FROM conversations LIMIT 1")).first()
+
+
+def _json(body: dict[str, Any], status: int = 200) -> Response:
+    return Response(
+        dump_bytes(body),
+        status_code=status,
+        media_type="application/json",
+        headers={"cache-control": "no-store"},
+    )

@@ -1,0 +1,141 @@
+"""The whole program put together. `create_app` is the only place that constructs anything."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from gateway.api import chat, conversations, health, jobs, models, policies
+from gateway.api.deps import Keyring
+from gateway.api.door import Door
+from gateway.api.errors import add_error_handlers
+from gateway.backends.base import Backend
+from gateway.clock import Clock, SystemClock
+from gateway.flows.context import Context
+from gateway.policy_file import LoadedPolicies, load_policies
+from gateway.settings import Settings
+from gateway.store.boots import begin_boot, end_boot, record_revision
+from gateway.store.engine import Store
+from policies.schema import Backend as BackendConfig
+from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile
+
+log = logging.getLogger("foldgate.app")
+
+
+def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
+    """The program as an ASGI application.
+
+    Reads the policies file and makes every part; opens nothing yet: the lifespan opens the
+    database (a failed migration ends the start), the backends and the background work.
+    Raises PolicyFileError and ConfigurationError.
+    """
+    context = build_context(settings, clock or SystemClock())
+    app = FastAPI(
+        title="Foldgate",
+        lifespan=_lifespan,
+        # Their pages load scripts from elsewhere; the surface is in the README.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.context = context
+    app.state.keyring = Keyring.of(settings)
+    app.state.began_s = context.clock.now_ms() // 1_000
+    app.add_middleware(Door, body_limit=settings.body_limit, keyless=not settings.keys)
+    add_error_handlers(app)
+    for part in (chat, models, conversations, jobs, policies, health):
+        app.include_router(part.router)
+    return app
+
+
+def build_context(settings: Settings, clock: Clock) -> Context:
+    """The parts that flows work with, none of them opened. Raises as create_app."""
+    loaded = load_policies(settings.policies, settings.environ)
+    return Context(
+        settings=settings,
+        clock=clock,
+        store=Store(settings.database_url, synchronous=settings.synchronous),
+        policies=loaded,
+        backends=build_backends(loaded.file, clock),
+        boot=f"boot_{secrets.token_hex(8)}",
+    )
+
+
+def build_backends(file: PolicyFile, clock: Clock) -> Mapping[str, Backend]:
+    """Every backend of a policies file by its name, not started."""
+    return {name: _build_backend(name, config, clock) for name, config in file.backends.items()}
+
+
+def _build_backend(name: str, config: BackendConfig, clock: Clock) -> Backend:
+    """Each kind is imported only where the file names one: not everybody needs every client."""
+    if isinstance(config, LlamaCppBackend):
+        from gateway.backends.llama_cpp import LlamaCpp
+
+        return LlamaCpp(name, config, clock=clock.monotonic)
+    if isinstance(config, LiteLLMBackend):
+        from gateway.backends.cloud import Cloud
+
+        return Cloud(name, config)
+    from gateway.backends.scripted import Scripted
+
+    return Scripted(name, config)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    context: Context = app.state.context
+    async with running(context):
+        yield
+
+
+@asynccontextmanager
+async def running(context: Context) -> AsyncIterator[None]:
+    """The program as it runs: store open, backends started, dead runs accounted for."""
+    await asyncio.get_running_loop().run_in_executor(None, context.store.open)
+    try:
+        await _announce(context)
+        for backend in context.backends.values():
+            await backend.start()
+        yield
+    finally:
+        for backend in context.backends.values():
+            await backend.aclose()
+        await context.store.write(end_boot, context.boot)
+        context.store.close()
+
+
+async def _announce(context: Context) -> None:
+    now_ms = context.clock.now_ms()
+    ended = await context.store.write(
+        begin_boot, context.boot, os.getpid(), is_running=_is_running, now_ms=now_ms
+    )
+    if ended:
+        log.warning("%d replies were cut off when the gateway last stopped", ended)
+    loaded = context.policies
+    await context.store.write(record_revision, loaded.revision, _without_secrets(loaded), now_ms)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _without_secrets(loaded: LoadedPolicies) -> str:
+    """The file's text; a key that was written into it, where a ${VAR} belongs, is left out."""
+    text = loaded.text
+    for backend in loaded.file.backends.values():
+        key = getattr(backend, "api_key", None)
+        if key is not None:
+            text = text.replace(key.get_secret_value(), "[key]")
+    return text

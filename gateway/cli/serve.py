@@ -1,0 +1,131 @@
+"""`foldgate serve`: the gateway on a port, one process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import uvicorn
+
+from gateway.cli.options import database_option, policies_option, settings_of
+from gateway.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from gateway.settings import Settings
+
+# Streams under way get this long to end after the first signal; a second one ends them at once.
+GRACE_SECONDS = 20
+_BACKLOG = 2048
+
+
+@click.command("serve")
+@click.option("--host", metavar="H", help="The address to listen on [127.0.0.1].")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65_535), help="The port [8400]; 0: any free one."
+)
+@policies_option
+@database_option
+def serve_command(
+    host: str | None, port: int | None, policies: Path | None, database_url: str | None
+) -> None:
+    """Run the gateway until it is told to stop (Ctrl-C, SIGTERM)."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    settings = settings_of(host=host, port=port, policies=policies, database_url=database_url)
+    from gateway.app import create_app
+
+    app = create_app(settings)
+    with _listening(settings) as listener:
+        _run(app, settings, listener)
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """The bound socket. Raises ConfigurationError where the address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
+            ) from error
+        yield listener
+
+
+def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        # Run here, around the server: what stops the start is then raised here, in its own words.
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+    async def serve() -> None:
+        async with app.router.lifespan_context(app):
+            await Server(config, settings).serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve())
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    loop: type[asyncio.AbstractEventLoop] = uvloop.Loop
+    return loop
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which says where it is and ends in order on a signal.
+
+    uvicorn raises a caught signal again when it is done, which would end the process before the
+    store is closed.
+    """
+
+    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
+        super().__init__(config)
+        self._settings = settings
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        host, port = (sockets or [])[0].getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"Foldgate listens on http://{shown}:{port}/v1")
+        click.echo(f"policies: {self._settings.policies}   data: {self._settings.database_url}")
+        if not self._settings.keys:
+            click.echo("no keys are set: whoever is on this machine is `local`")
+        sys.stdout.flush()
