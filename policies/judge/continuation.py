@@ -7,20 +7,32 @@ from policies.judge.grounding import terms
 from policies.judge.reading import fold, sentences, unquote
 
 _PERSON = re.compile(
-    r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself|we|we're|we've|we'll|us|our|ours|you|you're|you'd|you'll|you've|your|yours|let's)\b"
-    r"|\b(?:yo|mi|mis|conmigo|nosotr[oa]s|nuestr[oa]s?|tu|tus|contigo|usted|ustedes|vosotr[oa]s|estoy|tengo|quiero|puedo|creo|voy|soy)\b"
-    r"|\b(?:я|меня|мне|мной|мой|моя|мое|мои|моего|моей|мы|нас|нам|нами|наш(?:а|е|и|у|ей|его|ему|их|им|ими|ем)?|ты|тебя|тебе|тобой|твой|твоя|твои|твое|твоего|твоей|вы|вас|вам|вами|ваш(?:а|е|и|у|ей|его|ему|их|им|ими|ем)?)\b"
+    r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself|we|we're|we've|we'll|us|"
+    r"our|ours|you|you're|you'd|you'll|you've|your|yours|let's)\b"
+    r"|\b(?:yo|mi|mis|conmigo|nosotr[oa]s|nuestr[oa]s?|tu|tus|contigo|usted|"
+    r"ustedes|vosotr[oa]s|estoy|tengo|quiero|puedo|creo|voy|soy)\b"
+    r"|\b(?:я|меня|мне|мной|мой|моя|мое|мои|моего|моей|мы|нас|нам|нами|"
+    r"наш(?:а|е|и|у|ей|его|ему|их|им|ими|ем)?|ты|тебя|тебе|тобой|твой|твоя|"
+    r"твои|твое|твоего|твоей|вы|вас|вам|вами|ваш(?:а|е|и|у|ей|его|ему|их|"
+    r"им|ими|ем)?)\b"
     r"|我(?!行我素)|(?<!迷)你|您|咱"
-    r"|私(?!立|的|物|鉄|生活|有|費|邸|服|用|道|塾|室|語)|僕|俺|あたし|あなた|君(?=は|が|の|を|に|も|と)|お前"
-    r"|(?:^|\s)(?:저는|제가|저도|저를|저의|저에게|나는|내가|나도|나를|나의|나에게|우리는|우리가|너는|네가|너도|너를|너의|당신)(?=[\s,가-힣])"
+    r"|私(?!立|的|物|鉄|生活|有|費|邸|服|用|道|塾|室|語)|僕|俺|あたし|あなた|"
+    r"君(?=は|が|の|を|に|も|と)|お前"
+    r"|(?:^|\s)(?:저는|제가|저도|저를|저의|저에게|나는|내가|나도|나를|나의|"
+    r"나에게|우리는|우리가|너는|네가|너도|너를|너의|당신)(?=[\s,가-힣])"
 )
 _TALK_END = re.compile(
-    r"(?:よ|ね|かな|だよね|だろう|でしょう|ましょう|ですか|ますか|ですね|ますね|よね|なあ|わ|ぞ|かしら)[。！？!?]*$"
+    r"(?:よ|ね|かな|だよね|だろう|でしょう|ましょう|ですか|ますか|ですね|"
+    r"ますね|よね|なあ|わ|ぞ|かしら)[。！？!?]*$"
     r"|(?:吧|吗|嗎|呢|啊|呀|哦|啦)[。！？!?]*$"
     r"|(?:요|까|자|죠|네|군|어|아|지|니|야)[.!?~]*$(?<=[?!요죠자][.!?~])"
     r"|[?？!！]$"
 )
-_CHEER = re.compile(r"^\W*(?:thanks?|thank you|wow|hey|hi|hello|yeah|yes|sure|great|cool|congrats|dear|bye|good luck|gracias|hola|vaya|claro|спасибо|привет|ну|ого|да|谢谢|哇|嗯|好的|ありがとう|うん|ねえ|ええ|わあ|고마워|응|와|네)\b", re.IGNORECASE)
+_CHEER = re.compile(
+    r"^\W*(?:thanks?|thank you|wow|hey|hi|hello|yeah|yes|sure|great|cool|congrats|dear|bye"
+    r"|good luck|gracias|hola|vaya|claro|спасибо|привет|ну|ого|да|고마워|응|와|네)\b"
+    r"|^\W*(?:谢谢|謝謝|哇|嗯|好的|ありがとう|うん[、。]|ねえ|ええ[、。]|わあ)"
+)
 _LABELLED = re.compile(r"^\s*[\[(*_-]{0,3}([^\s:：][^:：\n]{0,30}?)[*_]{0,2}[:：]\s*(.+)$")
 
 
@@ -41,7 +53,7 @@ def _is_script(prose: str, speakers: set[str]) -> bool:
         label = _LABELLED.match(row)
         if label and fold(label.group(1)).strip() in speakers:
             spoken += _is_speech(fold(unquote(label.group(2))))
-    return spoken >= 2 and spoken * 3 >= len(rows) or spoken == 1 == len(rows)
+    return (spoken >= 2 and spoken * 3 >= len(rows)) or spoken == 1 == len(rows)
 
 
 def _is_speech(folded: str) -> bool:
@@ -52,7 +64,9 @@ def _speaks(prose: str) -> bool:
     """First or second person outside quotations, in too many sentences for a slip."""
     said = sentences(unquote(prose))
     spoken = [sentence for sentence in said if _PERSON.search(fold(sentence))]
-    talked = [s for s in said if _PERSON.search(fold(s)) or _CHEER.match(fold(s)) or s[-1:] in "!！"]
+    talked = [
+        s for s in said if _PERSON.search(fold(s)) or _CHEER.match(fold(s)) or s[-1:] in "!！"
+    ]
     return (
         len(spoken) * 2 >= len(said) > 0
         or (len(spoken) >= 2 and len(spoken) * 5 >= len(said))

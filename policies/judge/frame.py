@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 _FENCED = re.compile(r"^```[a-z]*\s*\n(.*)\n\s*```$", re.DOTALL | re.IGNORECASE)
 PROSE_KEYS = ("chapter", "gist", "summary", "text", "content", "recap", "output", "response")
-_UNKNOWN_PROSE_KEYS = re.compile("summ|chap|gist|prose|recap|text|要約|摘要|总结|요약|resumen|пересказ")
+_UNKNOWN_PROSE_KEYS = re.compile(
+    "summ|chap|gist|prose|recap|text|要約|摘要|总结|요약|resumen|пересказ"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +74,7 @@ def _loose(value: object) -> Unwrapped:
 def _broken(text: str, *, framed: bool, key: str) -> Unwrapped:
     """A frame that was begun and never closed was cut; brackets around prose are prose."""
     if re.match(r'^\{\s*(?:"|$)', text):
-        return Unwrapped(re.sub(rf'^\{{\s*"(?:{re.escape(key)})?"?\s*:?\s*"?', "", text), "truncated")
+        return Unwrapped(
+            re.sub(rf'^\{{\s*"(?:{re.escape(key)})?"?\s*:?\s*"?', "", text), "truncated"
+        )
     return Unwrapped(text, "frame" if framed else None)

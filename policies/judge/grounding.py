@@ -4,26 +4,47 @@ import re
 from collections.abc import Iterable
 
 from policies.judge.numbers import spoken_values, values
-from policies.judge.reading import CYRILLIC, HAN, HANGUL, KANA, fold, quotations, sentences, unquote, words
+from policies.judge.reading import (
+    CYRILLIC,
+    HAN,
+    HANGUL,
+    KANA,
+    fold,
+    quotations,
+    sentences,
+    unquote,
+    words,
+)
 
 _NAME = re.compile(r"(?<![\w'\-])[^\W\d_](?:[^\W\d_]|['\-](?=\w))+", re.UNICODE)
 _DENSE = re.compile(f"[{HAN}{KANA}]+")
 _CYRILLIC = re.compile(f"[{CYRILLIC}]")
 _HANGUL = re.compile(f"[{HANGUL}]")
 _COMMON = frozenset(
-    "about above after again against also although always another anything around because been before being"
-    " between both came could does doing done down during each either else even ever every everything finally"
-    " from given gave goes going gone have having here hers herself himself into itself just like made make"
-    " many more most much must myself never next none nothing once only other others over perhaps rather said"
-    " same shall should since some someone something still such than that their theirs them themselves then"
-    " there these they this those though through together told toward towards under until upon very want"
-    " wanted wants were what when where whether which while whom whose will with within without would your"
-    " agreed asked asks answered decided discussed explained explains mentioned replied says shared spoke talked talking"
+    "about above after again against also although always another anything around becau"
+    "se been before being"
+    " between both came could does doing done down during each either else even ever ev"
+    "ery everything finally"
+    " from given gave goes going gone have having here hers herself himself into itself"
+    " just like made make"
+    " many more most much must myself never next none nothing once only other others ov"
+    "er perhaps rather said"
+    " same shall should since some someone something still such than that their theirs "
+    "them themselves then"
+    " there these they this those though through together told toward towards under unt"
+    "il upon very want"
+    " wanted wants were what when where whether which while whom whose will with within"
+    " without would your"
+    " agreed asked asks answered decided discussed explained explains mentioned replied"
+    " says shared spoke talked talking"
     " thought thinks told tells conversation chapter summary user assistant"
     " para pero como cuando donde porque sobre entre hasta desde esta este esto estos estas aunque"
-    " tambien mientras dijo pidio pregunto respondio explico conto quien cual cuyo tiene tenia habia"
-    " было была были этот этого этой эти того тоже также когда потом после перед чтобы если который которая"
-    " которые которого сказал сказала сказали спросил спросила ответил ответила рассказал рассказала"
+    " tambien mientras dijo pidio pregunto respondio explico conto quien cual cuyo tien"
+    "e tenia habia"
+    " было была были этот этого этой эти того тоже также когда потом после перед чтобы "
+    "если который которая"
+    " которые которого сказал сказала сказали спросил спросила ответил ответила рассказ"
+    "ал рассказала"
     " ".split()
 )
 _LEAST_TERMS = 8
@@ -48,7 +69,7 @@ def is_ungrounded(prose: str, lines: Iterable[str], names: Iterable[str]) -> boo
 def terms(text: str) -> set[str]:
     """Return the stems of the content words of a folded text; pairs of characters where words
     have no spaces."""
-    found = set()
+    found: set[str] = set()
     for word in words(text):
         for run in _DENSE.findall(word):
             found.update(run[at : at + 2] for at in range(len(run) - 1))
@@ -89,7 +110,11 @@ def names_in(text: str) -> set[str]:
     for sentence in sentences(text):
         for match in _NAME.finditer(sentence):
             before = sentence[: match.start()].rstrip(" ")
-            if match.group()[0].isupper() and before and (before[-1].isalnum() or before[-1] in ",;&)"):
+            if (
+                match.group()[0].isupper()
+                and before
+                and (before[-1].isalnum() or before[-1] in ",;&)")
+            ):
                 found.add(fold(match.group()).removesuffix("'s").removesuffix("'"))
     return {name for name in found if name not in ("i", "i'm", "i'd", "i've", "i'll", "ok", "ai")}
 
@@ -99,10 +124,17 @@ def _is_known(name: str, heard: set[str]) -> bool:
         return True
     if _CYRILLIC.search(name):
         stem = name[: max(3, len(name) - 2)]
-        return any(word.startswith(stem) or (len(word) >= 4 and name.startswith(word[:-1])) for word in heard)
+        return any(
+            word.startswith(stem) or (len(word) >= 4 and name.startswith(word[:-1]))
+            for word in heard
+        )
     # Nicknames and plurals: Mel for Melanie, Tuesdays for Tuesday.
     return any(
-        len(word) >= 3 and (word.startswith(name) and len(name) >= 3 or name.startswith(word) and len(name) <= len(word) + 2)
+        len(word) >= 3
+        and (
+            (word.startswith(name) and len(name) >= 3)
+            or (name.startswith(word) and len(name) <= len(word) + 2)
+        )
         for word in heard
     )
 

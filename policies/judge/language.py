@@ -17,12 +17,12 @@ _SCRIPTS = {
     "thai": re.compile("[\u0e00-\u0e7f]"),
 }
 _COMMON = {
-    "en": "the and of to was that with his her for she he they had were is it on as not by from would but at",
-    "es": "el la los las que de y en un una por con para se no su al del lo pero fue habia era le como más",
-    "fr": "le les des et est une dans pour que qui avec il elle pas sur son ses aux du au par mais ont était",
-    "de": "der die das und ist nicht ein eine mit sie er auf für den dem zu von sich war wurde im auch dass",
-    "pt": "o os uma que de e em um para com não por ela ele seu sua mais foi do da no na dos ao mas era",
-    "it": "il gli che di e un una per con non si del della nel sono era ha lei lui suo sua al ma anche",
+    "en": "the and of to was that with his her for she he they had were is it on as not by but",
+    "es": "el la los las que de y en un una por con para se no su al del lo pero fue habia",
+    "fr": "le les des et est une dans pour que qui avec il elle pas sur son ses du au par mais ont",
+    "de": "der die das und ist nicht ein eine mit sie er auf den dem zu von sich war wurde im",
+    "pt": "o os uma que de e em um para com por ela ele seu sua mais foi do da no na dos ao mas",
+    "it": "il gli che di e un una per con non si del della nel sono era ha lei lui suo sua ma",
 }
 _COMMON_WORDS = {name: frozenset(fold(listed).split()) for name, listed in _COMMON.items()}
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+@\S+", re.DOTALL)
@@ -66,7 +66,8 @@ def _shares(text: str, *, certain: float) -> dict[str, float]:
     Han can no longer be Chinese; a Chinese talk about Japanese words has some, too.
     """
     counts = {
-        name: len(script.findall(text)) * _DENSITY.get(name, 1.0) for name, script in _SCRIPTS.items()
+        name: len(script.findall(text)) * _DENSITY.get(name, 1.0)
+        for name, script in _SCRIPTS.items()
     }
     kana, han = counts.pop("kana"), counts.pop("han")
     total = sum(counts.values()) + kana + han
@@ -86,7 +87,10 @@ def _is_other_latin(told: str, heard: str) -> bool:
 
 def _latin_language(text: str) -> tuple[str, int] | None:
     """Return the language whose commonest words lead by half, and how many were met."""
-    met = [(sum(word in common for word in words(text)), name) for name, common in _COMMON_WORDS.items()]
+    met = [
+        (sum(word in common for word in words(text)), name)
+        for name, common in _COMMON_WORDS.items()
+    ]
     (most, name), (second, _) = sorted(met, reverse=True)[:2]
     return (name, most) if most >= 4 and most * 2 >= second * 3 else None
 
@@ -94,6 +98,11 @@ def _latin_language(text: str) -> tuple[str, int] | None:
 def _is_other_cyrillic(told: str, heard: str) -> bool:
     for here, there in ((_UKRAINIAN, _RUSSIAN), (_RUSSIAN, _UKRAINIAN)):
         marks, others = len(here.findall(told)), len(there.findall(heard))
-        if marks >= 3 and others >= 3 and not there.search(told) and len(here.findall(heard)) * 7 < others:
+        if (
+            marks >= 3
+            and others >= 3
+            and not there.search(told)
+            and len(here.findall(heard)) * 7 < others
+        ):
             return True
     return False

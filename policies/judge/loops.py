@@ -13,7 +13,9 @@ _REPEATED_SHARE = 0.30
 _LONG_RUN = {True: 22, False: 11}
 """Units (characters without spaces between words: True) of one run that comes twice."""
 
-_STUTTER = re.compile(r"\b((?:[^\W\d_][\w']{0,24} ){2,5}[^\W\d_][\w']{0,24}),? (?:and |or |y |и )?\1\b")
+_STUTTER = re.compile(
+    r"\b((?:[^\W\d_][\w']{0,24} ){2,5}[^\W\d_][\w']{0,24}),? (?:and |or |y |и )?\1\b"
+)
 """Three words and more, and at once the same again: `the boat's place and the boat's place`."""
 
 
@@ -36,7 +38,7 @@ def is_loop(prose: str) -> bool:
 
 def _is_circling(sentence: str, times: int, unspaced: bool) -> bool:
     long_enough = len(sentence) * (2 if unspaced else 1) >= _LONG_SENTENCE
-    return times >= _TRIPLE and len(sentence) >= _TRIPLE * 2 or times == 2 and long_enough
+    return (times >= _TRIPLE and len(sentence) >= _TRIPLE * 2) or (times == 2 and long_enough)
 
 
 def _repeated_share(row: list[str], size: int) -> float:

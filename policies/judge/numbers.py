@@ -4,22 +4,45 @@ import re
 import unicodedata
 
 _DIGITS = re.compile(r"\d+(?:[.,' \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?")
-_PLAIN = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15,
-    "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30,
-    "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-    "once": 1, "twice": 2, "dozen": 12, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5,
-    "uno": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4, "cinco": 5, "seis": 6, "siete": 7, "ocho": 8,
-    "nueve": 9, "diez": 10, "once_es": 11, "doce": 12, "quince": 15, "veinte": 20, "treinta": 30,
-    "cuarenta": 40, "cincuenta": 50, "sesenta": 60, "setenta": 70, "ochenta": 80, "noventa": 90,
-    "cien": 100, "ciento": 100, "doscientos": 200, "trescientos": 300, "quinientos": 500,
-    "два": 2, "две": 2, "двух": 2, "двое": 2, "три": 3, "трех": 3, "трое": 3, "четыре": 4, "четырех": 4,
-    "четверо": 4, "пять": 5, "пяти": 5, "шесть": 6, "шести": 6, "семь": 7, "семи": 7, "восемь": 8,
-    "восьми": 8, "девять": 9, "девяти": 9, "десять": 10, "десяти": 10, "двадцать": 20, "тридцать": 30,
-    "сорок": 40, "пятьдесят": 50, "сто": 100, "двести": 200, "дважды": 2, "трижды": 3, "триста": 300,
-    "하나": 1, "둘": 2, "셋": 3, "넷": 4, "다섯": 5, "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "열": 10,
-}  # fmt: skip
+_SPOKEN = {
+    0: "zero cero ноль",
+    1: "one once first uno una один одна одно первый 하나 한",
+    2: "two twice second dos два две двух двое дважды вдвоем 둘 두",
+    3: "three third tres три трех трое трижды 셋 세",
+    4: "four fourth cuatro четыре четырех четверо 넷 네",
+    5: "five fifth cinco пять пяти пятеро 다섯",
+    6: "six sixth seis шесть шести 여섯",
+    7: "seven siete семь семи 일곱",
+    8: "eight ocho восемь восьми 여덟",
+    9: "nine nueve девять девяти 아홉",
+    10: "ten diez десять десяти 열",
+    11: "eleven once одиннадцать 열하나 열한",
+    12: "twelve dozen doce docena двенадцать дюжина 열두",
+    13: "thirteen trece тринадцать",
+    14: "fourteen catorce четырнадцать",
+    15: "fifteen quince пятнадцать 열다섯",
+    16: "sixteen dieciseis шестнадцать",
+    17: "seventeen diecisiete семнадцать",
+    18: "eighteen dieciocho восемнадцать",
+    19: "nineteen diecinueve девятнадцать",
+    20: "twenty veinte двадцать 스물 스무",
+    30: "thirty treinta тридцать 서른",
+    40: "forty cuarenta сорок 마흔",
+    50: "fifty cincuenta пятьдесят 쉰",
+    60: "sixty sesenta шестьдесят 예순",
+    70: "seventy setenta семьдесят 일흔",
+    80: "eighty ochenta восемьдесят 여든",
+    90: "ninety noventa девяносто 아흔",
+    100: "hundred cien ciento сто 백",
+    200: "doscientos doscientas двести",
+    300: "trescientos trescientas триста",
+    500: "quinientos quinientas пятьсот",
+    1000: "thousand mil тысяча тысячи тысяч 천",
+}
+_VALUES: dict[str, set[str]] = {}
+for _value, _listed in _SPOKEN.items():
+    for _word in _listed.split():
+        _VALUES.setdefault(_word, set()).add(str(_value))
 _HAN_DIGITS = {c: v for v, c in enumerate("〇一二三四五六七八九")} | {"两": 2, "兩": 2, "零": 0}
 _HAN_TENS = {"十": 10, "百": 100, "千": 1000, "万": 10000, "萬": 10000}
 _HAN_NUMBER = re.compile("[〇零一二三四五六七八九两兩十百千万萬]+")
@@ -41,7 +64,9 @@ def values(text: str) -> set[str]:
 
 def spoken_values(text: str) -> set[str]:
     """Return the values of number words of a folded text, Chinese and Japanese numerals too."""
-    found = {str(_PLAIN[word]) for word in _WORDS.findall(text) if word in _PLAIN}
+    found: set[str] = set()
+    for word in _WORDS.findall(text):
+        found |= _VALUES.get(word, set())
     found.update(str(_read_han(match.group())) for match in _HAN_NUMBER.finditer(text))
     return found
 

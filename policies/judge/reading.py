@@ -7,20 +7,30 @@ no-break and zero-width spaces, letter case); the text that is kept stays as the
 import re
 import unicodedata
 
-_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u02bb\u00b4\u0060\u2032\ua78c"), "'")
+_APOSTROPHES = dict.fromkeys(
+    map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u02bb\u00b4\u0060\u2032\ua78c"), "'"
+)
 _INVISIBLE = dict.fromkeys(
-    [0x00AD, 0x034F, 0x061C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
-    + [*range(0x2060, 0x2065), *range(0xFE00, 0xFE10), 0xFEFF],
+    [
+        *(0x00AD, 0x034F, 0x061C, 0x180E, 0xFEFF),
+        *range(0x200B, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x2060, 0x2065),
+        *range(0xFE00, 0xFE10),
+    ],
     "",
 )
 _LATIN_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 _QUOTED = re.compile(
     '"[^"\\n]{1,600}"|\u201c[^\u201d\\n]{1,600}\u201d|\u201e[^\u201c\u201d\\n]{1,600}[\u201c\u201d]'
-    "|\u00ab[^\u00bb\\n]{1,600}\u00bb|\u300c[^\u300d\\n]{1,600}\u300d|\u300e[^\u300f\\n]{1,600}\u300f"
+    "|\u00ab[^\u00bb\\n]{1,600}\u00bb|\u300c[^\u300d\\n]{1,600}\u300d|\u300e[^\u300f\\n"
+    "]{1,600}\u300f"
     "|\u2039[^\u203a\\n]{1,600}\u203a|\u2018[^\u2018\\n]{1,600}?\u2019(?!\\w)"
     "|(?<!\\w)'[^'\\n]{1,300}(?:'\\w[^'\\n]{0,300}){0,12}'(?!\\w)"
 )
-_SENTENCE = re.compile(r"[^.!?。！？｡\n]+(?:[.!?](?=\w)[^.!?。！？｡\n]+)*[.!?。！？｡…]*", re.UNICODE)
+_SENTENCE = re.compile(
+    r"[^.!?。！？｡\n]+(?:[.!?](?=\w)[^.!?。！？｡\n]+)*[.!?。！？｡…]*", re.UNICODE
+)
 _WORD = re.compile(r"[^\W_]+(?:['\-][^\W_]+)*", re.UNICODE)
 QUOTE_MARK = "\ue000"
 """Stands where a quotation stood, so that the words around it stay apart."""
@@ -55,7 +65,7 @@ def unquote(text: str) -> str:
     bare = _QUOTED.sub(f" {QUOTE_MARK} ", text)
     if has_words(bare.replace(QUOTE_MARK, "")):
         return bare
-    return re.sub("[\"\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]", " ", text)
+    return re.sub('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]', " ", text)
 
 
 def quotations(text: str) -> list[str]:

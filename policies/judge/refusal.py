@@ -16,18 +16,28 @@ from policies.judge.voices import VOICES, Voice
 _LABEL = re.compile(
     r"^[\s\[\(【*#>_~\-–—\"'`]*"
     r"(?:(?:the |my |final |chapter |story |short |brief |system |ai |краткий |краткое |el |la )*"
-    r"(?:assistant|ai|bot|chatbot|model|system|narrator|recorder|summary|chapter|recap|gist|error|warning|notice|note"
+    r"(?:assistant|ai|bot|chatbot|model|system|narrator|recorder|summary|"
+    r"chapter|recap|gist|error|warning|notice|note"
     r"|output|response|answer|reply|message|result|status|record|ooc|reason|refusal"
-    r"|要約|概要|摘要|总结|總結|回答|回复|回覆|助手|助理|系统|系統|错误|錯誤|提示|注意|章|本章(?:概要|摘要)?|结果|結果|答复|答覆|記錄|记录"
+    r"|要約|概要|摘要|总结|總結|回答|回复|回覆|助手|助理|系统|系統|错误|"
+    r"錯誤|提示|注意|章|本章(?:概要|摘要)?|结果|結果|答复|答覆|記錄|记录"
     r"|アシスタント|回答|応答|返答|エラー|注意|システム|結果|まとめ|記録|お知らせ"
     r"|요약|답변|응답|어시스턴트|오류|시스템|알림|결과|안내|정리|기록|챕터"
     r"|resumen|asistente|respuesta|nota|error|aviso|capitulo|sistema|resultado|sintesis|ia|mensaje"
-    r"|ошибка|резюме|содержание|ответ|ассистент|пересказ|глава|система|сообщение|итог|примечание|внимание|помощник|сводка|ии)"
+    r"|ошибка|резюме|содержание|ответ|ассистент|пересказ|глава|система|"
+    r"сообщение|итог|примечание|внимание|помощник|сводка|ии)"
     r"(?: ?\d{1,3}| of the \w+| del \w+)?)[\s\]\)】*_]*(?:[:：\-–—]+\s*|\n+|(?<=[\]】*])\s*)+"
 )
-_MIDDLE_NAME = re.compile(r"(?<=[^\W\d_][ ,]) ?(?!(?:I|AI|API|TOS|OK|JSON)\b)[A-ZА-ЯÁÉÍÓÚÑ][a-zа-яáéíóúñё]{2,}")
-_ORGANISATIONS = re.compile(r"\b(?:OpenAI|Azure|Microsoft|Google|Anthropic|DeepSeek|Gemini|Terms|Service|Content|Policy|Safety|Usage|Community|Guidelines)\b")
-_SAFETY_ENDS = re.compile(r"content[_ ]?filter|safety|blocklist|prohibited|spii|recitation|refus|moderation|sensitive|guardrail")
+_MIDDLE_NAME = re.compile(
+    r"(?<=[^\W\d_][ ,]) ?(?!(?:I|AI|API|TOS|OK|JSON)\b)[A-ZА-ЯÁÉÍÓÚÑ][a-zа-яáéíóúñё]{2,}"
+)
+_ORGANISATIONS = re.compile(
+    r"\b(?:OpenAI|Azure|Microsoft|Google|Anthropic|DeepSeek|Gemini|Terms|Service|Content|Policy|Safety|Usage|Community|Guidelines)\b"
+)
+_SAFETY_ENDS = re.compile(
+    r"content[_ ]?filter|safety|blocklist|prohibited|spii|recitation|refus"
+    r"|moderation|sensitive|guardrail"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ from policies.judge.reading import fold, weight, words
 
 _PLACEHOLDER = re.compile(
     r"^\W*(?:\[[^\]\n]{0,80}\]|\([^)\n]{0,80}\)|<[^>\n]{0,80}>|\{[^}\n]{0,80}\})\W*$"
-    r"|^\W*(?:n/?a|none|null|nil|todo|tbd|empty|placeholder|lorem ipsum.*|summary|chapter|untitled|undefined|nothing(?: \w+){0,5}|no (?:more |further |new )?(?:messages?|content|information|events?|summary)(?: \w+){0,4}"
-    r"|无|無|暂无|無し|なし|特になし|내용 없음|없음|нет|ничего|ninguno|nada|sin contenido|sin novedades)\W*$"
+    r"|^\W*(?:n/?a|none|null|nil|todo|tbd|empty|placeholder|lorem ipsum.*|"
+    r"summary|chapter|untitled|undefined|nothing(?: \w+){0,5}|no (?:more |"
+    r"further |new )?(?:messages?|content|information|events?|summary)(?: \w+){0,4}"
+    r"|无|無|暂无|無し|なし|特になし|내용 없음|없음|нет|ничего|ninguno|"
+    r"nada|sin contenido|sin novedades)\W*$"
 )
 
 
@@ -22,7 +25,9 @@ def is_degenerate(prose: str, source_weight: int, asked_chars: int) -> bool:
     if _PLACEHOLDER.match(folded):
         return True
     least = min(asked_chars / 6, source_weight / 40)
-    return weight(prose) < least or (source_weight > 200 and len(words(folded)) < 2 and weight(prose) < 12)
+    return weight(prose) < least or (
+        source_weight > 200 and len(words(folded)) < 2 and weight(prose) < 12
+    )
 
 
 def is_long(prose: str, source_weight: int, asked_chars: int) -> bool:

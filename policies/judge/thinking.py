@@ -13,20 +13,30 @@ _MARKUP = re.compile(
     r"|</?(?:start|end)_of_turn>",
     re.IGNORECASE,
 )
-_TOOL_JSON = re.compile(r'^\s*\{\s*"(?:name|function|tool)"\s*:.*"(?:arguments|parameters|args)"', re.DOTALL)
+_TOOL_JSON = re.compile(
+    r'^\s*\{\s*"(?:name|function|tool)"\s*:.*"(?:arguments|parameters|args)"', re.DOTALL
+)
 _ALOUD = re.compile(
-    r"^\W*(?:okay|ok|alright|all right|hmm+|right|so|well|let me see|first)[,.: ]+(?:so |now |then )*"
-    r"(?:the user(?: here)? (?:wants|is asking|asks|has asked|asked|needs|would like)|i (?:need|have|should|must|will|'ll|am)"
+    r"^\W*(?:okay|ok|alright|all right|hmm+|right|so|well|let me see|first)[,.: ]+(?:so"
+    r" |now |then )*"
+    r"(?:the user(?: here)? (?:wants|is asking|asks|has asked|asked|needs|"
+    r"would like)|i (?:need|have|should|must|will|'ll|am)"
     r"|i'(?:ll|m|ve)|let'?s|let me|we need)\b"
-    r"|^\W*(?:the user|they) (?:wants|is asking|asks|has asked|needs) (?:me|for (?:a|the) (?:summary|chapter|recap))\b"
-    r"|^\W*(?:let me|let's|i need to|i should|i'll|i will|i have to|we need to) (?:now |first |carefully )?"
-    r"(?:think|analy[sz]e|start|begin|summari[sz]e|write|read|look|go through|break|identify|produce|create|draft)\b"
-    r"|^\W*(?:好的|嗯|首先)?[,，。 ]*(?:用户(?:想|要|希望|需要|让)(?:我|要我)|我(?:需要|应该|来|得)(?:先|要)?(?:总结|分析|看看|梳理|写|概括))"
+    r"|^\W*(?:the user|they) (?:wants|is asking|asks|has asked|needs) (?:me|"
+    r"for (?:a|the) (?:summary|chapter|recap))\b"
+    r"|^\W*(?:let me|let's|i need to|i should|i'll|i will|i have to|we need to) (?:now "
+    r"|first |carefully )?"
+    r"(?:think|analy[sz]e|start|begin|summari[sz]e|write|read|look|go through|"
+    r"break|identify|produce|create|draft)\b"
+    r"|^\W*(?:好的|嗯|首先)?[,，。 ]*(?:用户(?:想|要|希望|需要|让)(?:我|"
+    r"要我)|我(?:需要|应该|来|得)(?:先|要)?(?:总结|分析|看看|梳理|写|概括))"
     r"|^\W*(?:ユーザーは|ユーザーが)[^。\n]{0,20}(?:求めて|依頼して|望んで)い"
     r"|^\W*(?:まず|えっと)[、 ]*(?:会話|内容)を(?:読|確認|整理|分析)"
-    r"|^\W*(?:хорошо|итак|ладно|так)[,. ]+(?:пользователь (?:просит|хочет)|мне (?:нужно|надо)|нужно|надо)"
+    r"|^\W*(?:хорошо|итак|ладно|так)[,. ]+(?:пользователь (?:просит|хочет)|"
+    r"мне (?:нужно|надо)|нужно|надо)"
     r"|^\W*(?:bien|vale|bueno|veamos)[,. ]+(?:el usuario (?:quiere|pide)|tengo que|debo|necesito)"
-    r"|^\W*(?:음|자|좋아|알겠)[^.\n]{0,6}[,. ]+(?:사용자가|먼저|이 대화를)[^.\n]{0,30}(?:요청|원하|정리해야|살펴)",
+    r"|^\W*(?:음|자|좋아|알겠)[^.\n]{0,6}[,. ]+(?:사용자가|먼저|이 대화를)[^.\n]{0,30}("
+    r"?:요청|원하|정리해야|살펴)",
     re.IGNORECASE,
 )
 
@@ -38,11 +48,9 @@ def strip_thinking(text: str) -> str:
     back-ticks or quotation marks is a word of the conversation and stays. An open block is left
     in place: shows_thinking then sees it.
     """
-    final = None
-    for final in _FINAL.finditer(text):
-        pass
-    if final is not None:
-        return re.sub(r"<\|(?:end|return)\|>\s*$", "", text[final.end() :]).strip()
+    finals = list(_FINAL.finditer(text))
+    if finals:
+        return re.sub(r"<\|(?:end|return)\|>\s*$", "", text[finals[-1].end() :]).strip()
     shown = [match.span() for match in _SHOWN.finditer(text)]
     closes = [m for m in _CLOSE.finditer(text) if not _inside(m.start(), shown)]
     # Inside a think block quotation marks may be unbalanced, so an opening tag settles it.

@@ -1,0 +1,1 @@
+"""Measurements of the program's own decisions on labelled rows."""
