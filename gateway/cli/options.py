@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+import gateway
 from gateway.errors import ConfigurationError
 from gateway.settings import Settings, read_settings
 from gateway.store.engine import Store
 
-F = TypeVar("F", bound=Callable[..., Any])
+SHIPPED = Path(gateway.__file__).parent.parent / "policies.yaml"
+"""The example in the checkout that the program runs from."""
 
 database_option = click.option(
     "--database-url",
@@ -33,9 +34,15 @@ json_option = click.option(
 )
 
 
-def settings_of(**flags: object) -> Settings:
-    """Settings from the environment; flags that were given win. ConfigurationError as there."""
-    return read_settings(os.environ, **flags)
+def settings_of(*, policies: Path | None = None, **flags: object) -> Settings:
+    """Settings from the environment; flags that were given win. ConfigurationError as there.
+
+    Where neither names a policies file and ./policies.yaml is not there, the shipped one is taken.
+    """
+    if policies is None and "FOLDGATE_POLICIES" not in os.environ:
+        here = Settings().policies
+        policies = here if here.exists() or not SHIPPED.exists() else SHIPPED
+    return read_settings(os.environ, policies=policies, **flags)
 
 
 def print_json(value: object) -> None:

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
 from gateway.errors import ConfigurationError
-from gateway.store.migrations import migrate
+from gateway.store.migrations import HEAD, current, migrate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +31,7 @@ BUSY_TIMEOUT_MS = 15_000
 READERS = 3
 # A checkpoint that empties the WAL holds up writers while it waits for readers.
 CHECKPOINT_WAIT_MS = 2_000
+_CHECK = text("PRAGMA quick_check(1)")
 
 
 def _on_connect(synchronous: str) -> Callable[[sqlite3.Connection, object], None]:
@@ -127,6 +128,21 @@ class Store:
             migrate(self._writer)
         except OperationalError as error:
             raise ConfigurationError(f"the database cannot be opened: {error.orig}") from error
+
+    def examine(self) -> tuple[bool, str]:
+        """Whether an existing file is whole and of this program, and in words; changes nothing."""
+        try:
+            revision = current(self._reader)
+            found = self.reading(lambda connection: connection.execute(_CHECK).scalar())
+        except DatabaseError as error:
+            return False, f"cannot be read: {error.orig}"
+        if found != "ok":
+            return False, f"is damaged: {found}"
+        if revision == HEAD:
+            return True, f"whole, at revision {HEAD}"
+        if revision is None:
+            return True, "empty: its tables are made at the first start"
+        return True, f"whole, at revision {revision}; the next start brings it to {HEAD}"
 
     async def write(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -1,0 +1,269 @@
+"""`foldgate conversations`: what is stored, from the command line of the machine it is on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from sqlalchemy import Connection
+
+from gateway.cli.options import (
+    database_option,
+    json_option,
+    opened_store,
+    policies_option,
+    print_json,
+    settings_of,
+)
+from gateway.clock import SystemClock
+from gateway.errors import ConfigurationError, NotFound
+from gateway.policy_file import load_policies
+from gateway.store.conversations import (
+    NO_OWNER,
+    Place,
+    delete_conversation,
+    describe_conversation,
+    list_conversations,
+    read_memory,
+    read_page,
+    render_page,
+)
+from gateway.store.export import export_lines
+from gateway.store.transcript import (
+    ConversationRow,
+    find_conversation,
+    find_owner,
+    node_by_pk,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PAGE = 500
+_LINE = 200
+
+
+def owner_options(command: F) -> F:
+    command = click.option("--user", default="", help="A user that this owner's client forwards.")(
+        command
+    )
+    return click.option(
+        "--owner", default="local", show_default=True, help="The owner, as FOLDGATE_KEYS names it."
+    )(command)
+
+
+@click.group("conversations")
+def conversations_group() -> None:
+    """List, show, export and delete conversations."""
+
+
+@conversations_group.command("list")
+@owner_options
+@click.option("--limit", type=click.IntRange(1), help="At most so many; all without it.")
+@database_option
+@json_option
+def list_command(
+    owner: str, user: str, limit: int | None, database_url: str | None, as_json: bool
+) -> None:
+    """List an owner's conversations, the newest turn first."""
+    with opened_store(database_url) as store:
+        found = store.reading(_list, owner, user, limit)
+    if as_json:
+        print_json({"conversations": found})
+        return
+    for one in found:
+        click.echo(
+            f"{one['id']}  {one['updated_at']}  {one['messages']:>6,} messages  "
+            f"{one['chars']:>10,} characters  {one['model']}"
+        )
+    click.echo(f"{len(found)} conversations of {owner}", err=True)
+
+
+def _list(connection: Connection, owner: str, user: str, limit: int | None) -> list[dict[str, Any]]:
+    owner_pk = find_owner(connection, owner, user)
+    owner_pk = NO_OWNER if owner_pk is None else owner_pk
+    found: list[dict[str, Any]] = []
+    after: Place | None = None
+    while True:
+        wanted = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        page, after = list_conversations(connection, owner_pk, limit=wanted, after=after)
+        found += page
+        if after is None or len(found) == limit:
+            return found
+
+
+@conversations_group.command("show")
+@click.argument("id")
+@owner_options
+@click.option("--last", type=click.IntRange(1), help="Only the newest so many messages.")
+@database_option
+@json_option
+def show_command(
+    id: str, owner: str, user: str, last: int | None, database_url: str | None, as_json: bool
+) -> None:
+    """Show the conversation ID: its newest branch, and what its memory holds."""
+    with opened_store(database_url) as store:
+        shown = store.reading(_show, owner, user, id, last)
+    if as_json:
+        print_json(shown)
+        return
+    _print_messages(shown["messages"])
+    _print_memory(shown["memory"])
+
+
+def _show(
+    connection: Connection, owner: str, user: str, id: str, last: int | None
+) -> dict[str, Any]:
+    conversation = _find(connection, owner, user, id)
+    found: list[dict[str, Any]] = []
+    if conversation.head_pk is not None:
+        head = node_by_pk(connection, conversation.head_pk)
+        page = read_page(connection, head, None, head.depth)
+        found = render_page(page)["messages"]
+    return {
+        "conversation": describe_conversation(connection, conversation),
+        "messages": found[-last:] if last else found,
+        "memory": read_memory(connection, conversation, default_policy=None),
+    }
+
+
+def _print_messages(messages: list[dict[str, Any]]) -> None:
+    for message in messages:
+        content = message["content"]
+        text = content if isinstance(content, str) else f"({_describe(message)})"
+        cut = "  [cut off]" if message["partial"] else ""
+        click.echo(f"{message['created_at']}  {message['role']}{cut}: {_speakable(text)}")
+
+
+def _describe(message: dict[str, Any]) -> str:
+    if isinstance(message["content"], list):
+        return ", ".join(str(part.get("type")) for part in message["content"])
+    calls = message.get("tool_calls")
+    return f"{len(calls)} tool calls" if isinstance(calls, list) else "nothing said"
+
+
+def _print_memory(memory: dict[str, Any]) -> None:
+    for chapter in memory["chapters"]:
+        click.echo(
+            f"chapter of {chapter['source_chars']:,} characters ({chapter['origin']}): "
+            f"{_speakable(chapter['text'])[:_LINE]}",
+            err=True,
+        )
+    for view in memory["views"]:
+        click.echo(
+            f"view of {view['policy']}: memory {view['memory_chars']:,}, "
+            f"verbatim {view['verbatim_chars']:,}, debt {view['debt_chars']:,} characters",
+            err=True,
+        )
+    waiting = [job for job in memory["jobs"] if job["state"] != "done"]
+    click.echo(
+        f"{len(memory['quarantine'])} outputs in quarantine, {len(waiting)} jobs waiting", err=True
+    )
+
+
+def _speakable(text: str) -> str:
+    """Text as a terminal can show it: no control characters, no half letters."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _CONTROL.sub("\ufffd", whole)
+
+
+@conversations_group.command("export")
+@click.argument("id")
+@owner_options
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file; standard output without it.",
+)
+@database_option
+@json_option
+def export_command(
+    id: str, owner: str, user: str, out: Path | None, database_url: str | None, as_json: bool
+) -> None:
+    """Write the conversation ID as JSON lines: all messages of all branches, and the memory."""
+    if as_json and out is None:
+        raise click.UsageError("--json tells about the file that --out names")
+    with opened_store(database_url) as store:
+        lines = store.reading(_export, owner, user, id, out)
+    if as_json:
+        print_json({"id": id, "file": str(out), "lines": lines})
+    else:
+        click.echo(f"{lines} lines written", err=True)
+
+
+def _export(connection: Connection, owner: str, user: str, id: str, out: Path | None) -> int:
+    conversation = _find(connection, owner, user, id)
+    target = sys.stdout if out is None else out.open("w", encoding="utf-8", newline="\n")
+    count = 0
+    try:
+        for line in export_lines(connection, conversation):
+            target.write(line + "\n")
+            count += 1
+    finally:
+        if out is not None:
+            target.close()
+    return count
+
+
+@conversations_group.command("delete")
+@click.argument("id")
+@owner_options
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@policies_option
+@database_option
+@json_option
+def delete_command(
+    id: str,
+    owner: str,
+    user: str,
+    yes: bool,
+    policies: Path | None,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Delete the conversation ID for good, with everything made from it."""
+    elsewhere = _backends_elsewhere(policies)
+    with opened_store(database_url) as store:
+        conversation = store.reading(_find, owner, user, id)
+        if not yes:
+            click.confirm(f"Delete {conversation.id} for good?", abort=True, err=True)
+        now_ms = SystemClock().now_ms()
+
+        def delete(connection: Connection) -> list[str]:
+            found = _find(connection, owner, user, id)
+            return delete_conversation(connection, found, elsewhere=elsewhere, now_ms=now_ms)
+
+        store.writing(delete)
+        if not store.checkpointing():
+            click.echo(
+                "another program reads the database: the text leaves its WAL file when it ends",
+                err=True,
+            )
+    if as_json:
+        print_json({"id": conversation.id, "deleted": True})
+    else:
+        click.echo(f"{conversation.id} is deleted", err=True)
+
+
+def _backends_elsewhere(policies: Path | None) -> set[str]:
+    """The backends that do not run on this machine. Deleting works without a policies file too:
+    then every backend that read the conversation is noted as one to be wiped."""
+    settings = settings_of(policies=policies)
+    try:
+        file = load_policies(settings.policies, settings.environ).file
+    except ConfigurationError as error:
+        click.echo(f"without the policies file ({str(error).splitlines()[0]})", err=True)
+        return set()
+    return {name for name, backend in file.backends.items() if not backend.is_local}
+
+
+def _find(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
+    owner_pk = find_owner(connection, owner, user)
+    found = None if owner_pk is None else find_conversation(connection, owner_pk, id)
+    if found is None:
+        raise NotFound(f"{owner} has no conversation {id}")
+    return found

@@ -1,0 +1,108 @@
+"""`foldgate doctor`: whether the program could run as it is configured, and what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.options import (
+    database_option,
+    json_option,
+    policies_option,
+    print_json,
+    settings_of,
+)
+from gateway.clock import SystemClock
+from gateway.errors import ConfigurationError
+from gateway.policy_file import PolicyFileError, load_policies
+from gateway.settings import Settings
+from gateway.store.engine import Store
+from policies.schema import PolicyFile
+
+Finding = dict[str, Any]
+
+
+@click.command("doctor")
+@policies_option
+@database_option
+@json_option
+def doctor_command(policies: Path | None, database_url: str | None, as_json: bool) -> None:
+    """Check the database, the policies file and every backend. Changes nothing.
+
+    Ends with 0 where a turn could be served, with 1 where something is in the way. A backend that
+    is off or down is told, and is in the way only where no other is left.
+    """
+    settings = settings_of(policies=policies, database_url=database_url)
+    database = _check_database(settings)
+    found, file = _check_policies(settings)
+    backends = asyncio.run(_check_backends(file)) if file is not None else {}
+    ok = database["ok"] and found["ok"] and any(one["ok"] for one in backends.values())
+    report = {"ok": ok, "database": database, "policies": found, "backends": backends}
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+    raise SystemExit(0 if ok else 1)
+
+
+def _check_database(settings: Settings) -> Finding:
+    """Looks at the file without making or migrating it."""
+    try:
+        store = Store(settings.database_url, synchronous=settings.synchronous)
+    except ConfigurationError as error:
+        return {"ok": False, "says": str(error)}
+    try:
+        path = store.path.resolve()
+        if not path.exists():
+            fine = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+            says = "will be made at the first start" if fine else "its folder cannot be written"
+            return {"ok": fine, "file": str(path), "says": says}
+        fine, says = store.examine()
+        return {"ok": fine, "file": str(path), "says": says}
+    finally:
+        store.close()
+
+
+def _check_policies(settings: Settings) -> tuple[Finding, PolicyFile | None]:
+    name = str(settings.policies)
+    try:
+        loaded = load_policies(settings.policies, settings.environ)
+    except PolicyFileError as error:
+        problems = [problem.render(name) for problem in error.problems]
+        return {"ok": False, "file": name, "problems": problems}, None
+    return {"ok": True, "file": name, "revision": loaded.revision, "problems": []}, loaded.file
+
+
+async def _check_backends(file: PolicyFile) -> dict[str, Finding]:
+    from gateway.api.health import probe_backend
+    from gateway.app import build_backends
+
+    found: dict[str, Finding] = {}
+    for name, backend in build_backends(file, SystemClock()).items():
+        await backend.start()
+        try:
+            probed = await probe_backend(backend)
+            window = await backend.window() if probed["ok"] else backend.window_tokens
+        finally:
+            await backend.aclose()
+        found[name] = {"kind": backend.kind, **probed, "window_tokens": window}
+    return found
+
+
+def _print(report: dict[str, Any]) -> None:
+    _line("database", report["database"]["ok"], report["database"]["says"])
+    policies = report["policies"]
+    _line("policies", policies["ok"], policies["file"])
+    for problem in policies["problems"]:
+        click.echo(f"         {problem}")
+    for name, one in report["backends"].items():
+        window = f"window {one['window_tokens']:,} tokens" if one["window_tokens"] else ""
+        _line(name, one["ok"], one["reason"] or window)
+
+
+def _line(name: str, ok: bool, says: str) -> None:
+    click.echo(f"{'ok' if ok else 'BAD':<4} {name}: {says}")

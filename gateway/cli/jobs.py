@@ -1,0 +1,55 @@
+"""`foldgate jobs`: the background work as it stands."""
+
+from __future__ import annotations
+
+import click
+from sqlalchemy import Connection
+
+from gateway.cli.options import database_option, json_option, opened_store, print_json
+from gateway.store.conversations import NO_OWNER, list_jobs
+from gateway.store.transcript import find_owner
+
+MOST = 10_000
+
+
+@click.group("jobs")
+def jobs_group() -> None:
+    """Look into the background work."""
+
+
+@jobs_group.command("list")
+@click.option("--owner", help="Only this owner's work; everybody's without it.")
+@click.option("--user", default="", help="A user that this owner's client forwards.")
+@click.option("--all", "with_done", is_flag=True, help="What is done as well.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=1_000, show_default=True)
+@database_option
+@json_option
+def list_command(
+    owner: str | None,
+    user: str,
+    with_done: bool,
+    limit: int,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """List work that is queued, under way or parked, what is due first at the top."""
+
+    def read(connection: Connection) -> list[dict[str, object]]:
+        owner_pk = None
+        if owner is not None:
+            found = find_owner(connection, owner, user)
+            owner_pk = NO_OWNER if found is None else found
+        return list_jobs(connection, owner_pk, limit=limit, with_done=with_done)
+
+    with opened_store(database_url) as store:
+        jobs = store.reading(read)
+    if as_json:
+        print_json({"jobs": jobs})
+        return
+    for job in jobs:
+        error = f"  {job['error']}" if job["error"] else ""
+        click.echo(
+            f"{job['run_at']}  {job['state']:<7} {job['kind']:<8} attempts {job['attempts']}  "
+            f"{job['conversation']}  {job['id']}{error}"
+        )
+    click.echo(f"{len(jobs)} jobs", err=True)

@@ -1,0 +1,187 @@
+"""A conversation written out whole: every branch, every version, nothing changed.
+
+One JSON object a line. Rows name each other by ids, never by row numbers, so that the lines can be
+read into another database. A message's `raw` is the JSON text that is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+
+from gateway.clock import iso
+from gateway.store.attempts import attempts
+from gateway.store.conversations import describe_conversation
+from gateway.store.memory import chapters, folds, gists, quarantine, ratios, versions
+from gateway.store.transcript import ConversationRow, messages, system_texts
+from gateway.wire.json_text import dumps
+
+FORMAT = 1
+
+Line = dict[str, Any]
+
+
+def export_lines(connection: Connection, conversation: ConversationRow) -> Iterator[str]:
+    """The lines, without line ends. The conversation comes first, a message after its parent."""
+    yield dumps(
+        {
+            "type": "conversation",
+            "format": FORMAT,
+            **describe_conversation(connection, conversation),
+        }
+    )
+    ids: dict[int | None, str | None] = {None: None}
+    yield from _messages(connection, conversation.pk, ids)
+    systems: dict[int | None, int | None] = {None: None}
+    for number, row in enumerate(_rows(connection, system_texts, conversation.pk), start=1):
+        systems[row.pk] = number
+        yield dumps({"type": "system", "number": number, "messages": json.loads(row.body)})
+    spans = {row.pk: row for row in _rows(connection, chapters, conversation.pk)}
+    texts: dict[int, tuple[str, int]] = {}
+    yield from _chapters(connection, conversation.pk, ids, spans, texts)
+    gist_names: dict[int | None, list[Any] | None] = {None: None}
+    for row in _rows(connection, gists, conversation.pk):
+        gist_names[row.pk] = [row.policy, ids[row.last_pk], row.version]
+        yield dumps(_gist(row, ids, texts))
+    fold_names: dict[int | None, list[Any] | None] = {None: None}
+    for row in _rows(connection, folds, conversation.pk):
+        fold_names[row.pk] = [row.policy, ids[row.at_pk]]
+        yield dumps(_fold(row, ids, texts, gist_names))
+    for row in _rows(connection, attempts, conversation.pk):
+        yield dumps(_attempt(row, ids, systems, fold_names))
+    for row in _rows(connection, quarantine, conversation.pk):
+        chapter = spans.get(row.chapter_pk)
+        yield dumps(
+            {
+                "type": "quarantine",
+                "chapter": None if chapter is None else chapter.id,
+                "reasons": json.loads(row.reasons),
+                **_plain(row, "kind", "backend", "text", "finish_reason"),
+            }
+        )
+    for row in connection.execute(
+        select(ratios).where(ratios.c.conversation_pk == conversation.pk)
+    ):
+        yield dumps({"type": "ratio", "backend": row.backend, "chars_per_token": row.ratio})
+
+
+def _rows(connection: Connection, table: Table, conversation_pk: int) -> Iterator[Any]:
+    statement = select(table).where(table.c.conversation_pk == conversation_pk)
+    yield from connection.execute(statement.order_by(table.c.pk))
+
+
+def _plain(row: Any, *names: str) -> Line:
+    """Columns as they are, and when the row was made."""
+    return {
+        **{name: getattr(row, name) for name in names},
+        "created_at": iso(row.created_ms),
+    }
+
+
+def _messages(
+    connection: Connection, conversation_pk: int, ids: dict[int | None, str | None]
+) -> Iterator[str]:
+    """A child's row number is higher than its parent's: the order is the tree's."""
+    for row in _rows(connection, messages, conversation_pk):
+        ids[row.pk] = row.id
+        yield dumps(
+            {
+                "type": "message",
+                "id": row.id,
+                "parent": ids[row.parent_pk],
+                "depth": row.depth,
+                "raw": row.raw,
+                "produced": bool(row.produced),
+                "partial": bool(row.partial),
+                **_plain(row, "role", "chars", "backend", "finish_reason"),
+            }
+        )
+
+
+def _chapters(
+    connection: Connection,
+    conversation_pk: int,
+    ids: dict[int | None, str | None],
+    spans: dict[int, Any],
+    texts: dict[int, tuple[str, int]],
+) -> Iterator[str]:
+    written: dict[int, list[Line]] = {pk: [] for pk in spans}
+    for row in _rows(connection, versions, conversation_pk):
+        texts[row.pk] = (spans[row.chapter_pk].id, row.version)
+        written[row.chapter_pk].append(
+            _plain(row, "version", "text", "origin", "backend", "prompt")
+        )
+    for pk, row in spans.items():
+        yield dumps(
+            {
+                "type": "chapter",
+                "first": ids[row.first_pk],
+                "last": ids[row.last_pk],
+                "versions": written[pk],
+                **_plain(row, "id", "source_chars"),
+            }
+        )
+
+
+def _gist(row: Any, ids: dict[int | None, str | None], texts: dict[int, tuple[str, int]]) -> Line:
+    return {
+        "type": "gist",
+        "last": ids[row.last_pk],
+        "sources": [texts[pk] for pk in json.loads(row.sources)],
+        **_plain(row, "policy", "version", "text", "origin", "backend", "prompt"),
+    }
+
+
+def _fold(
+    row: Any,
+    ids: dict[int | None, str | None],
+    texts: dict[int, tuple[str, int]],
+    gist_names: dict[int | None, list[Any] | None],
+) -> Line:
+    return {
+        "type": "fold",
+        "at": ids[row.at_pk],
+        "border": ids[row.border_pk],
+        "gist": gist_names[row.gist_pk],
+        "memory": [texts[pk] for pk in json.loads(row.memory)],
+        **_plain(row, "policy", "kind", "memory_chars", "stand_ins", "revision"),
+    }
+
+
+_ATTEMPT = (
+    "id",
+    "backend",
+    "policy",
+    "model",
+    "view_kind",
+    "state",
+    "finish_reason",
+    "error",
+    "idempotency_key",
+    "memory_chars",
+    "verbatim_chars",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+)
+
+
+def _attempt(
+    row: Any,
+    ids: dict[int | None, str | None],
+    systems: dict[int | None, int | None],
+    fold_names: dict[int | None, list[Any] | None],
+) -> Line:
+    return {
+        "type": "attempt",
+        "asked": ids[row.asked_pk],
+        "reply": ids[row.reply_pk],
+        "system": systems[row.system_pk],
+        "fold": fold_names[row.fold_pk],
+        **{name: getattr(row, name) for name in _ATTEMPT},
+        "started_at": iso(row.started_ms),
+        "ended_at": None if row.ended_ms is None else iso(row.ended_ms),
+    }
