@@ -1,0 +1,92 @@
+"""`foldgate replay`: recorded conversations through the program, nothing waiting, no network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from gateway.cli.options import json_option, policies_option, print_json, settings_of
+from gateway.policy_file import load_policies
+from gateway.replay import Options, RecordingError, TurnRecord, play, read_recordings
+from gateway.replay.plot import draw
+from gateway.replay.recordings import join
+
+_EVERY = 200
+
+
+@click.command("replay")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option("--joined", is_flag=True, help="Make one conversation of all files.")
+@click.option("--policy", default="local-fold", show_default=True, help="The policy to play.")
+@click.option("--backend", help="The backend whose place the scripted one takes.")
+@click.option("--no-recall", is_flag=True, help="Without recalled notes.")
+@click.option(
+    "--refusals",
+    type=click.FloatRange(0, 100),
+    default=11.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Share of summary calls that refuse.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE.svg",
+    help="Draw prompt size, folds and re-read characters.",
+)
+@policies_option
+@json_option
+def replay_command(
+    files: tuple[Path, ...],
+    joined: bool,
+    policy: str,
+    backend: str | None,
+    no_recall: bool,
+    refusals: float,
+    plot: Path | None,
+    policies: Path | None,
+    as_json: bool,
+) -> None:
+    """Play LoCoMo files, OpenAI message lists (JSON, JSONL) or SillyTavern chats.
+
+    A turn every 20 virtual seconds; the scripted summarizer takes 30 s. All sizes are characters.
+    """
+    try:
+        recordings = read_recordings(files)
+    except RecordingError as error:
+        click.echo(f"foldgate: {error}", err=True)
+        sys.exit(2)
+    loaded = load_policies(settings_of(policies=policies).policies, os.environ)
+    options = Options(
+        policies=loaded,
+        policy=policy,
+        backend=backend,
+        recall=not no_recall,
+        refusals=refusals,
+        watch=_watch,
+    )
+    totals, records = play([join(recordings)] if joined else recordings, options)
+    if plot is not None:
+        view = loaded.file.policies[policy].view
+        title = f"{', '.join(path.name for path in files)} under {policy}"
+        plot.write_text(draw(records, title=title, start=view.start, ceiling=view.ceiling))
+    figures = totals.as_json()
+    if as_json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        click.echo(f"{name:<20}{value:>14,}")
+
+
+def _watch(record: TurnRecord) -> None:
+    if record.number % _EVERY == 0:
+        click.echo(f"turn {record.number}: prompt {record.prompt_chars:,} characters", err=True)
