@@ -22,10 +22,9 @@ _PERSON = re.compile(
     r"나에게|우리는|우리가|너는|네가|너도|너를|너의|당신)(?=[\s,가-힣])"
 )
 _TALK_END = re.compile(
-    r"(?:よ|ね|かな|だよね|だろう|でしょう|ましょう|ですか|ますか|ですね|"
-    r"ますね|よね|なあ|わ|ぞ|かしら)[。！？!?]*$"
-    r"|(?:吧|吗|嗎|呢|啊|呀|哦|啦)[。！？!?]*$"
-    r"|(?:요|까|자|죠|네|군|어|아|지|니|야)[.!?~]*$(?<=[?!요죠자][.!?~])"
+    r"(?:よ|ね|かな|だろう|でしょう|ましょう|ですか|ますか|じゃん|なあ|かしら)[。！？!?…]*$"
+    r"|(?:吧|吗|嗎|呢|啊|呀|哦|啦)[。！？!?…]*$"
+    r"|(?:[을ㄹ할줄갈올볼쓸될]게|[을할줄갈올볼쓸될]까|[을할갈]래|거야|잖아|네요|군요|세요|해 ?줘)요?[.!?~…]*$"
     r"|[?？!！]$"
 )
 _CHEER = re.compile(
@@ -64,13 +63,11 @@ def _speaks(prose: str) -> bool:
     """First or second person outside quotations, in too many sentences for a slip."""
     said = sentences(unquote(prose))
     spoken = [sentence for sentence in said if _PERSON.search(fold(sentence))]
-    talked = [
-        s for s in said if _PERSON.search(fold(s)) or _CHEER.match(fold(s)) or s[-1:] in "!！"
-    ]
+    talked = [sentence for sentence in said if _is_speech(fold(sentence))]
     return (
         len(spoken) * 2 >= len(said) > 0
         or (len(spoken) >= 2 and len(spoken) * 5 >= len(said))
-        or (len(talked) >= 3 and len(talked) * 2 >= len(said))
+        or (len(talked) >= 2 and len(talked) * 5 >= len(said) * 3)
     )
 
 

@@ -11,7 +11,8 @@ _LONG_SENTENCE = 24
 _REPEATED_SHARE = 0.30
 """Share of n-grams met before. Chapters written by hand stay under 0.12, loops start at 0.4."""
 _LONG_RUN = {True: 22, False: 11}
-"""Units (characters without spaces between words: True) of one run that comes twice."""
+"""Units (characters without spaces between words: True) of one run that comes twice; a run of
+half the length, three times."""
 
 _STUTTER = re.compile(
     r"\b((?:[^\W\d_][\w']{0,24} ){2,5}[^\W\d_][\w']{0,24}),? (?:and |or |y |и )?\1\b"
@@ -48,9 +49,10 @@ def _repeated_share(row: list[str], size: int) -> float:
 
 
 def _repeats_run(row: list[str], size: int) -> bool:
-    met: dict[tuple[str, ...], int] = {}
-    for at in range(len(row) - size + 1):
-        gram = tuple(row[at : at + size])
-        if at - met.setdefault(gram, at) >= 1:
-            return True
-    return False
+    half = size // 2 + 1
+    return _most_met(row, size) >= 2 or _most_met(row, half) >= _TRIPLE
+
+
+def _most_met(row: list[str], size: int) -> int:
+    grams = Counter(tuple(row[at : at + size]) for at in range(len(row) - size + 1))
+    return max(grams.values(), default=0)
