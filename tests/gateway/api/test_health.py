@@ -1,0 +1,78 @@
+"""Alive and ready, told to whoever keeps the program running."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.api import health
+from gateway.backends.base import Health
+from tests.gateway.api.conftest import Door, Opener
+
+
+class Probed:
+    """What /readyz asks of a backend."""
+
+    def __init__(self, answer: Health | None, off_reason: str | None = None) -> None:
+        self.answer = answer
+        self.off_reason = off_reason
+
+    async def health(self) -> Health:
+        if self.answer is None:
+            await asyncio.Event().wait()
+        assert self.answer is not None
+        return self.answer
+
+
+UP = Probed(Health(True))
+DOWN = Probed(Health(False, "nobody listens"))
+OFF = Probed(Health(True), off_reason="its api_key is not set")
+MUTE = Probed(None)
+
+
+async def test_alive_needs_no_key_and_no_backend(opened: Opener) -> None:
+    async with opened(keys={"k": "o"}) as door:
+        answer = await door.get("/healthz")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("backends", "status", "told"),
+    [
+        ({"a": UP, "b": DOWN}, 200, {"a": (True, ""), "b": (False, "nobody listens")}),
+        ({"a": DOWN}, 503, {"a": (False, "nobody listens")}),
+        ({"a": OFF}, 503, {"a": (False, "off: its api_key is not set")}),
+        ({"a": MUTE, "b": UP}, 200, {"a": (False, "no answer within 0.01 s"), "b": (True, "")}),
+    ],
+    ids=["one of two", "none", "off", "mute"],
+)
+async def test_ready_with_one_healthy_backend(
+    door: Door,
+    monkeypatch: pytest.MonkeyPatch,
+    backends: dict[str, Probed],
+    status: int,
+    told: dict[str, tuple[bool, str]],
+) -> None:
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.01)
+    kept, door.context.backends = door.context.backends, backends
+    try:
+        answer = await door.get("/readyz")
+    finally:
+        door.context.backends = kept
+    assert answer.status_code == status
+    assert answer.json() == {
+        "ready": status == 200,
+        "database": {"ok": True, "reason": ""},
+        "backends": {name: {"ok": ok, "reason": reason} for name, (ok, reason) in told.items()},
+        "policies": {"revision": door.context.policies.revision},
+    }
+
+
+async def test_not_ready_without_a_database(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(door.context.backends, "up", UP)
+    door.store.writing(lambda connection: connection.exec_driver_sql("DROP TABLE conversations"))
+    answer = await door.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["database"] == {"ok": False, "reason": "OperationalError"}
+    monkeypatch.undo()
