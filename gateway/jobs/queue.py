@@ -35,16 +35,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
+    and_,
     case,
     column,
-    literal,
+    func,
     or_,
     select,
     table,
     text,
-    true,
     update,
 )
 
@@ -154,6 +153,30 @@ def enqueue(
     return made.rowcount == 1
 
 
+def has_due(connection: Connection, now_ms: int) -> bool:
+    """Whether `claim` would have anything to do: a look that writes nothing."""
+    due = or_(
+        and_(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms),
+        and_(jobs.c.state == "leased", jobs.c.lease_until_ms <= now_ms),
+        and_(jobs.c.state == "queued", jobs.c.updated_ms > now_ms + CLOCK_SLACK_MS),
+    )
+    statement = select(jobs.c.pk).where(jobs.c.state.in_(("queued", "leased")), due).limit(1)
+    return connection.execute(statement).first() is not None
+
+
+def unassigned(connection: Connection, now_ms: int) -> list[JobRow]:
+    """Due rows of which nobody has said yet which backend they will first ask."""
+    statement = select(*jobs.c).where(
+        jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms, jobs.c.backend.is_(None)
+    )
+    return [_row(found) for found in connection.execute(statement)]
+
+
+def assign(connection: Connection, pk: int, backend: str) -> None:
+    """Say which backend a row will first ask."""
+    connection.execute(update(jobs).where(jobs.c.pk == pk).values(backend=backend))
+
+
 def claim(
     connection: Connection,
     *,
@@ -161,49 +184,31 @@ def claim(
     lease: str,
     lease_ms: int,
     blocked: Collection[str] = (),
-    patience_ms: Mapping[str, int] | None = None,
-    running: Collection[str] = (),
     limit: int = 1,
 ) -> list[JobRow]:
     """Lease up to `limit` due rows, the longest due first, and at most one a backend.
 
-    blocked: backends with a running turn. Their rows wait, but not for ever: a row of policy p that
-    has been due for `patience_ms[p]` is taken all the same. running: backends that already work for
-    this caller, whose rows wait whatever happens. Expired leases are reaped on the way.
+    blocked: backends whose rows wait, because a turn or another job of theirs is running; "" stands
+    for rows without a backend. Expired leases are reaped on the way.
     """
     _mend_clock(connection, now_ms, lease_ms)
     _reap(connection, now_ms)
     statement = (
         select(*jobs.c)
-        .where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
-        .where(_is_free(blocked, patience_ms or {}, now_ms))
+        .where(
+            jobs.c.state == "queued",
+            jobs.c.run_at_ms <= now_ms,
+            func.coalesce(jobs.c.backend, "").not_in(list(blocked)),
+        )
         .order_by(jobs.c.run_at_ms, jobs.c.pk)
     )
-    taken: list[JobRow] = []
-    asked = set(running)
+    taken: dict[str, JobRow] = {}
     for found in connection.execute(statement):
         row = _row(found)
-        if row.backend is not None and row.backend in asked:
-            continue
-        if row.backend is not None:
-            asked.add(row.backend)
-        taken.append(row)
+        taken.setdefault(row.backend or "", row)
         if len(taken) == limit:
             break
-    return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken]
-
-
-def _is_free(
-    blocked: Collection[str], patience_ms: Mapping[str, int], now_ms: int
-) -> ColumnElement[bool]:
-    """Whether no turn holds the row back, or it was held back long enough."""
-    if not blocked:
-        return true()
-    quiet = or_(jobs.c.backend.is_(None), jobs.c.backend.not_in(list(blocked)))
-    if not patience_ms:
-        return quiet
-    patience = case(dict(patience_ms), value=jobs.c.policy, else_=max(patience_ms.values()))
-    return or_(quiet, jobs.c.run_at_ms + patience <= literal(now_ms))
+    return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken.values()]
 
 
 def _lease(connection: Connection, row: JobRow, lease: str, now_ms: int, lease_ms: int) -> JobRow:

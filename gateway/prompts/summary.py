@@ -21,9 +21,6 @@ from policies.values import Line
 PROMPT_VERSION = "recorder-1"
 """Stored with each text that these prompts produced: another wording is another version."""
 
-PROMPT_CHARS = 1_600
-"""What a prompt holds besides the span, at most: for budgets."""
-
 Form = Literal["grammar", "schema", "object", "prose"]
 """How the JSON frame is demanded of a backend: by a grammar that also knows a least length
 (llama.cpp), by a schema, as any JSON object (providers that refuse schemas), or in words only."""
@@ -43,6 +40,13 @@ class Prompt:
     messages: tuple[bytes, ...]
     params: dict[str, Any]
     chars: int
+
+
+def prompt_chars(language: str | None) -> int:
+    """What a prompt holds beside the quoted text, in characters."""
+    words = wording(language)
+    longest = max(words.chapter, words.gist, key=len)
+    return len(_text(words, "", longest, 1_000))
 
 
 def quote(text: str) -> str:

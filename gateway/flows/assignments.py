@@ -1,0 +1,129 @@
+"""What the recorder is set to write: a chapter from the lines of a span, or a gist from notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from gateway.prompts.summary import Form, Prompt, ask_chapter, ask_gist, render_lines
+from policies.chapters import group_lines
+from policies.judge import Verdict, judge_gist, judge_summary
+from policies.judge.verdict import reject
+from policies.values import Line
+
+GIST_SLACK = 1.25
+"""How much longer than asked a gist may be: it stands in every prompt from then on."""
+
+
+class Piece(Protocol):
+    """What one call is about."""
+
+    @property
+    def text(self) -> str: ...
+
+    def ask(self, asked_chars: int, form: Form, draw: int, seed: int | None) -> Prompt: ...
+
+    def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict: ...
+
+
+class Assignment(Protocol):
+    """What one text is about. length: asked for, in characters; language: for the instruction."""
+
+    @property
+    def purpose(self) -> Literal["summary", "gist"]: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def language(self) -> str | None: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def cut(self, limit: int | None) -> Sequence[Piece]:
+        """The pieces, of at most `limit` characters each. Raises ValueError where none can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanPiece:
+    """Some consecutive lines of a span, for one call."""
+
+    lines: tuple[Line, ...]
+    language: str | None
+
+    @property
+    def text(self) -> str:
+        return render_lines(self.lines)
+
+    def ask(self, asked_chars: int, form: Form, draw: int, seed: int | None) -> Prompt:
+        return ask_chapter(
+            self.lines,
+            asked_chars=asked_chars,
+            language=self.language,
+            form=form,
+            draw=draw,
+            seed=seed,
+        )
+
+    def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
+        return judge_summary(
+            output, self.lines, finish_reason=finish_reason, asked_chars=asked_chars
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterAssignment:
+    """A chapter to be written from the lines of its span; split: the most for one call."""
+
+    lines: tuple[Line, ...]
+    language: str | None
+    length: int
+    split: int
+    purpose: Literal["summary"] = "summary"
+
+    @property
+    def text(self) -> str:
+        return render_lines(self.lines)
+
+    def cut(self, limit: int | None) -> Sequence[SpanPiece]:
+        most = self.split if limit is None else min(self.split, limit)
+        return [SpanPiece(tuple(group), self.language) for group in group_lines(self.lines, most)]
+
+
+@dataclass(frozen=True, slots=True)
+class GistAssignment:
+    """A gist to be written from the earlier one and chapters, in one call."""
+
+    notes: tuple[str, ...]
+    language: str | None
+    length: int
+    purpose: Literal["gist"] = "gist"
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.notes)
+
+    def cut(self, limit: int | None) -> Sequence[GistAssignment]:
+        if limit is not None and len(self.text) > limit:
+            raise ValueError(f"the notes do not fit {limit} characters")
+        return [self]
+
+    def ask(self, asked_chars: int, form: Form, draw: int, seed: int | None) -> Prompt:
+        return ask_gist(
+            self.notes,
+            asked_chars=asked_chars,
+            language=self.language,
+            form=form,
+            draw=draw,
+            seed=seed,
+        )
+
+    def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
+        verdict = judge_gist(
+            output, self.notes, finish_reason=finish_reason, asked_chars=asked_chars
+        )
+        if verdict.accepted and len(verdict.text) > GIST_SLACK * self.length:
+            return reject("long")
+        return verdict

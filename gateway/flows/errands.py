@@ -1,0 +1,260 @@
+"""One background job: load its rows, have the text written, and end it.
+
+A round that gave no text changes nothing but the job's own row, until a stand-in is due.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+
+from gateway.backends.base import Backend
+from gateway.flows import upkeep_rows as rows
+from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignment
+from gateway.flows.context import Context
+from gateway.flows.recorder import Counts, Draft, Failure, Offload, Recorder, Rejected, Round
+from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
+from gateway.jobs import queue
+from gateway.jobs.queue import JobRow
+from gateway.prompts.span import span_lines
+from gateway.store.origins import Origin, find_origin
+from policies.language import language_of
+from policies.retries import Cause, plan_retry
+from policies.schema import Policy
+from policies.standin import condense, write_stand_in
+from policies.values import Line
+
+log = logging.getLogger("foldgate.upkeep")
+
+STACK_LIMIT = 2
+"""A stack of so many times its budget is folded into a gist without a model, when none will."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A claimed job, ready to run: what to write, and what to do without a model."""
+
+    held: Held
+    policy: Policy
+    origin: Origin
+    work: Assignment
+    stand_in: Callable[[], str | None]
+
+
+class Errands:
+    """Runs claimed jobs. gate: entered for each call, waits for a backend's quiet moment."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        counts: Counts,
+        offload: Offload,
+        gate: Callable[[str], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._ctx = ctx
+        self._counts = counts
+        self._offload = offload
+        self._gate = gate
+        self._recorder = Recorder(counts, offload)
+
+    async def attend(self, held: Held) -> None:
+        store, job = self._ctx.store, held.job
+        origin = await store.read(find_origin, job.conversation_pk)
+        if origin is None:
+            return
+        policy = self._policy(job, origin)
+        if policy is None:
+            said = f"the policy {job.policy} is not in policies.yaml any more"
+            await self.end_broken(held, "no-policy", said)
+            return
+        if job.kind == "chapter":
+            task = await self._prepare_chapter(held, policy, origin)
+        else:
+            task = await self._prepare_gist(held, policy, origin)
+        if task is not None:
+            await self._play(task)
+
+    def _policy(self, job: JobRow, origin: Origin) -> Policy | None:
+        """The job's policy; a chapter, which belongs to no policy, may go by the conversation's
+        present one where its own was renamed."""
+        known = self._ctx.policies.file.policies
+        if job.policy not in known and job.kind == "chapter" and origin.policy is not None:
+            return known.get(origin.policy)
+        return known.get(job.policy)
+
+    async def _prepare_chapter(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
+        found = await self._ctx.store.read(rows.load_chapter, held.job)
+        if found is None:
+            await self.end_broken(held, "gone", "its span is gone")
+            return None
+        if found.origin in ("model", "owner"):
+            await self._complete(held)
+            return None
+        work: ChapterAssignment = await self._offload(_chapter_work, found, policy)
+        if not work.lines:
+            await self._park(held, "empty", "its span says nothing")
+            return None
+        stand_in = partial(_chapter_stand_in, work.lines, policy.chapters.length)
+        return _Task(held, policy, origin, work, stand_in)
+
+    async def _prepare_gist(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
+        found = await self._ctx.store.read(rows.load_gist, held.job, origin)
+        if found is None:
+            await self.end_broken(held, "gone", "its chapters are gone")
+            return None
+        if found.is_made:
+            await self._complete(held)
+            return None
+        work = GistAssignment(found.notes, language_of("\n".join(found.notes)), policy.gist.length)
+        return _Task(held, policy, origin, work, partial(_gist_stand_in, found, policy))
+
+    async def _play(self, task: _Task) -> None:
+        """One round over the summarizers, and its end."""
+        order = self._summarizers(task.policy, task.origin)
+        names = [backend.name for backend in order]
+        job = task.held.job
+        outcome = await self._recorder.write(
+            Round(
+                work=task.work,
+                order=order,
+                rules=task.policy.summaries,
+                key=job.key,
+                attempt=job.attempts,
+                ratios=await self._ctx.store.read(rows.load_ratios, job.conversation_pk, names),
+                gate=self._gate,
+                report=partial(self._quarantine, task.held),
+            )
+        )
+        if isinstance(outcome, Draft):
+            await self._save(task.held, outcome)
+        else:
+            await self._end_round(task, outcome)
+
+    def _summarizers(self, policy: Policy, origin: Origin) -> list[Backend]:
+        """Who is asked, in order. What a private model was told stays on this machine; so does
+        what a model was told that is not in policies.yaml any more."""
+        own = (origin.backend,) if origin.backend is not None else ()
+        model = self._ctx.policies.file.models.get(origin.model)
+        is_private = model is None or model.private
+        known = [self._ctx.backends.get(name) for name in policy.summaries.backends or own]
+        return [
+            backend
+            for backend in known
+            if backend is not None
+            and backend.off_reason is None
+            and (backend.local or not is_private)
+        ]
+
+    def choose_first(self, job: JobRow, origin: Origin) -> str | None:
+        policy = self._policy(job, origin)
+        order = [] if policy is None else self._summarizers(policy, origin)
+        return order[0].name if order else None
+
+    async def _quarantine(self, held: Held, rejected: Rejected) -> None:
+        log.info("%s: %s judged out (%s)", held.job.key, rejected.backend, rejected.reasons)
+        now_ms = self._ctx.clock.now_ms()
+        await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
+
+    async def _save(self, held: Held, draft: Draft) -> None:
+        save = rows.save_chapter if held.job.kind == "chapter" else rows.save_gist
+        now_ms = self._ctx.clock.now_ms()
+        if not await self._ctx.store.write(save, held, draft.text, draft.backend, now_ms):
+            log.info("%s: its result came too late and is dropped", held.job.key)
+        elif held.job.kind == "chapter":
+            self._counts.chapters += 1
+        else:
+            self._counts.majors += 1
+
+    async def _complete(self, held: Held) -> None:
+        now_ms = self._ctx.clock.now_ms()
+        await self._ctx.store.write(queue.complete, held.job.pk, held.lease, now_ms)
+
+    async def _end_round(self, task: _Task, failures: Sequence[Failure]) -> None:
+        cause, kind, said, retry_after = _sum_up(failures)
+        job = task.held.job
+        rounds = task.policy.summaries.rounds
+        retry = plan_retry(job.key, job.attempts, rounds, cause, retry_after)
+        stand_in: str | None = None
+        if retry.stand_in:
+            stand_in = await self._offload(task.stand_in)
+        if stand_in and job.kind == "gist":
+            now_ms = self._ctx.clock.now_ms()
+            is_stored = await self._ctx.store.write(
+                rows.save_gist, task.held, stand_in, None, now_ms
+            )
+            self._counts.stand_ins += is_stored
+            return
+        await self._end(task.held, retry.wait, kind, said, stand_in or None)
+
+    async def end_broken(self, held: Held, kind: str, said: str) -> None:
+        retry = plan_retry(held.job.key, held.job.attempts, 1, "broken")
+        await self._end(held, retry.wait, kind, said)
+
+    async def _park(self, held: Held, kind: str, said: str) -> None:
+        await self._end(held, None, kind, said)
+
+    async def _end(
+        self, held: Held, wait: float | None, kind: str, said: str, stand_in: str | None = None
+    ) -> None:
+        """Write how an attempt failed; `wait` in seconds, None to park the job."""
+        now_ms = self._ctx.clock.now_ms()
+        run_at_ms = None if wait is None else now_ms + int(wait * 1000)
+        outcome = Outcome(run_at_ms, kind, said, stand_in)
+        is_stored = await self._ctx.store.write(rows.save_failure, held, outcome, now_ms)
+        self._counts.stand_ins += is_stored
+        if run_at_ms is None:
+            self._counts.parked += 1
+            log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
+        else:
+            log.info("%s: again in %.0f s (%s: %s)", held.job.key, wait, kind, said)
+            self._ctx.ring(run_at_ms)
+
+
+def _chapter_work(found: ChapterRows, policy: Policy) -> ChapterAssignment:
+    lines = tuple(span_lines(found.raws))
+    language = language_of("\n".join(line.text for line in lines))
+    return ChapterAssignment(lines, language, policy.chapters.length, policy.chapters.split)
+
+
+def _chapter_stand_in(lines: Sequence[Line], length: int) -> str:
+    return write_stand_in(lines, length).replace("\x00", "\ufffd")
+
+
+def _gist_stand_in(found: GistRows, policy: Policy) -> str | None:
+    """A gist without a model, where the stack has outgrown its budget by far; else none, and the
+    old gist with all chapters behind it stays."""
+    if found.stack_chars <= STACK_LIMIT * policy.chapters.stack:
+        return None
+    return condense(found.notes, policy.gist.length)
+
+
+def _sum_up(failures: Sequence[Failure]) -> tuple[Cause, str, str, float | None]:
+    """A round's failures as one: cause, kind, words, and the longest wait that was asked for.
+
+    The round was refused only where everybody refused, or two did; it was judged only where nobody
+    was out.
+    """
+    if not failures:
+        said = "no summarizer can be asked: each is off, unknown, or not on this machine"
+        return "outage", "no-summarizer", said, None
+    causes = [failure.cause for failure in failures]
+    cause: Cause = "judged"
+    if causes.count("refused") in (2, len(causes)):
+        cause = "refused"
+    elif "outage" in causes:
+        cause = "outage"
+    worst = next((failure for failure in failures if failure.cause == cause), failures[0])
+    waits = [failure.retry_after for failure in failures if failure.retry_after is not None]
+    said = "; ".join(failure.said for failure in failures)
+    return cause, worst.kind, said, max(waits, default=None)
+
+
+def describe(error: Exception) -> str:
+    """An error of our own by its kind and place: its words may repeat a user's text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"

@@ -1,0 +1,357 @@
+"""Asking summarizers for a text until one is fit to be remembered, or none is.
+
+One round: each summarizer in its order, the first draw, a redraw where the answer was judged out,
+then the next. Nothing is stored here and nothing is thrown: a round ends with a text or with the
+failures of everybody who was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.backends.base import Backend, Call
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows.assignments import Assignment, Piece
+from gateway.prompts.summary import Form, Prompt, prompt_chars
+from gateway.wire.replies import ReplyBuilder
+from policies.budget import first_ratio
+from policies.judge import Verdict
+from policies.messages import whole_letters
+from policies.retries import Cause, draw_share
+from policies.schema.policy import Summaries
+
+log = logging.getLogger("foldgate.recorder")
+
+MARGIN_TOKENS = 64
+"""What a chat template adds to one message, and a little more."""
+
+LEAST_CHARS = 300
+"""A window that leaves less room than this for the quoted text is too small to record anything."""
+
+LEAST_ASKED = 150
+"""The shortest text asked for, in characters: a piece of a span still needs a few sentences."""
+
+OVERFLOWS = 3
+"""How often a span is cut smaller after the window turned out smaller than reckoned."""
+
+_IN_VAIN = frozenset({FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.MALFORMED})
+"""Faults that are an answer, and no good one: another draw may do better."""
+
+_SIMPLER: dict[Form, Form] = {"grammar": "object", "schema": "object", "object": "prose"}
+"""How else to demand the frame after a request was refused: other bytes, not the same again."""
+
+_SEEDED = frozenset({"llama_cpp", "scripted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An accepted text and who wrote it."""
+
+    text: str
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a summarizer gave nothing. kind is a machine word, said is for people."""
+
+    backend: str
+    kind: str
+    said: str
+    cause: Cause
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An output that the judge refused, storable: no lone surrogate, no NUL."""
+
+    backend: str
+    reasons: tuple[str, ...]
+    text: str
+    finish_reason: str | None
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the background work did since the program started.
+
+    asked: calls; accepted: texts stored; rejected by main reason and faults by kind; chapters and
+    majors: stored texts of models; stand_ins: prepared ahead, chapters and gists; parked: jobs.
+    """
+
+    asked: int = 0
+    accepted: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    chapters: int = 0
+    majors: int = 0
+    stand_ins: int = 0
+    parked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: which work, by whom, under which name and number (seeds are drawn from both).
+
+    ratios: characters per token as learned in this conversation, by backend. gate: entered for
+    each call, waits for a quiet moment of the backend. report: stores a rejected output.
+    """
+
+    work: Assignment
+    order: Sequence[Backend]
+    rules: Summaries
+    key: str
+    attempt: int
+    ratios: Mapping[str, float]
+    gate: Callable[[str], AbstractAsyncContextManager[None]]
+    report: Callable[[Rejected], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """limit: characters of quoted text a call, None without bound; output: tokens at first, and at
+    most after an answer was cut."""
+
+    limit: int | None
+    output: int
+    most: int
+    ratio: float
+    learned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    output: str
+    finish_reason: str | None
+    prompt_tokens: int | None
+
+
+Offload = Callable[..., Awaitable[Any]]
+
+
+class Recorder:
+    """Runs rounds. offload runs a function that costs milliseconds away from the event loop."""
+
+    def __init__(self, counts: Counts, offload: Offload) -> None:
+        self._counts = counts
+        self._offload = offload
+        self._forms: dict[str, Form] = {}
+
+    async def write(self, round_: Round) -> Draft | list[Failure]:
+        """The text, or the failures of everybody asked, in order.
+
+        A content that two providers refused is offered to no third one.
+        """
+        failures: list[Failure] = []
+        for backend in round_.order:
+            outcome = await self._write_with(backend, round_)
+            if isinstance(outcome, str):
+                self._counts.accepted += 1
+                return Draft(outcome, backend.name)
+            failures.append(outcome)
+            if sum(failure.cause == "refused" for failure in failures) > 1:
+                break
+        return failures
+
+    async def _write_with(self, backend: Backend, round_: Round) -> str | Failure:
+        room = await self._measure(backend, round_)
+        limit = room.limit
+        for _ in range(OVERFLOWS):
+            try:
+                if limit is not None and limit < LEAST_CHARS:
+                    raise ValueError(f"its window leaves room for {limit} characters")
+                pieces = await self._offload(round_.work.cut, limit)
+            except ValueError as error:
+                return Failure(backend.name, "window", str(error), "outage")
+            outcome = await self._write_pieces(backend, round_, room, pieces)
+            if isinstance(outcome, str) or outcome.kind != FaultKind.OVERFLOW:
+                return outcome
+            limit = max(len(piece.text) for piece in pieces) // 2
+        return outcome
+
+    async def _measure(self, backend: Backend, round_: Round) -> _Room:
+        """The room of this backend, by its window and what is known of characters per token."""
+        work, most = round_.work, round_.rules.max_output
+        learned = round_.ratios.get(backend.name)
+        ratio = learned or await self._offload(first_ratio, work.text)
+        window = await backend.window()
+        if window is None:
+            return _Room(None, most, most, ratio, learned is not None)
+        output = min(most, max(window // 4, 256))
+        fixed = MARGIN_TOKENS + int(prompt_chars(work.language) / ratio)
+        limit = int((window - output - fixed) * ratio)
+        return _Room(limit, output, min(most, window // 2), ratio, learned is not None)
+
+    async def _write_pieces(
+        self, backend: Backend, round_: Round, room: _Room, pieces: Sequence[Piece]
+    ) -> str | Failure:
+        texts: list[str] = []
+        share = max(LEAST_ASKED, round_.work.length // max(1, len(pieces)))
+        for index, piece in enumerate(pieces):
+            asked = min(share, max(LEAST_ASKED, len(piece.text) // 2))
+            form = self.form(backend)
+            drawing = _Drawing(self, backend, round_, room, piece, index, asked, form)
+            outcome = await drawing.run()
+            if isinstance(outcome, Failure):
+                return outcome
+            texts.append(outcome)
+        return "\n\n".join(texts)
+
+    def form(self, backend: Backend) -> Form:
+        """How the frame is demanded of a backend; learned where it refused another way."""
+        usual: Form = "grammar" if backend.kind in _SEEDED else "schema"
+        return self._forms.get(backend.name, usual)
+
+    def learn_form(self, backend: Backend, form: Form) -> None:
+        """Keep to the form in which a backend took a request, after it refused another."""
+        if form != self.form(backend):
+            log.warning("%s takes summary requests only as %s, not as usual", backend.name, form)
+            self._forms[backend.name] = form
+
+    async def judge(self, piece: Piece, answer: _Answer, asked: int) -> Verdict:
+        verdict: Verdict = await self._offload(
+            piece.judge, answer.output, answer.finish_reason, asked
+        )
+        return verdict
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """One piece before one summarizer: the draws until a text is accepted."""
+
+    recorder: Recorder
+    backend: Backend
+    round: Round
+    room: _Room
+    piece: Piece
+    index: int
+    asked: int
+    form: Form
+    draw: int = 0
+
+    async def run(self) -> str | Failure:
+        output_tokens = self.room.output
+        while True:
+            answer = await self._ask(output_tokens)
+            if isinstance(answer, UpstreamFault):
+                if (failure := await self._take_fault(answer)) is not None:
+                    return failure
+                continue
+            verdict = await self._judge(answer)
+            if verdict.accepted:
+                return _storable(verdict.text)
+            await self._reject(verdict.reasons, answer.output, answer.finish_reason)
+            if self.draw == self.round.rules.redraws:
+                return self._failed(verdict.reasons[0], "judged out: " + ", ".join(verdict.reasons))
+            self.draw += 1
+            if "truncated" in verdict.reasons:
+                output_tokens = self.room.most
+            if "long" in verdict.reasons:
+                self.asked = max(LEAST_ASKED, self.asked * 3 // 4)
+
+    async def _ask(self, output_tokens: int) -> _Answer | UpstreamFault:
+        round_, name = self.round, self.backend.name
+        seed = int(draw_share(f"{round_.key}:{round_.attempt}:{self.index}:{self.draw}") * 2**31)
+        prompt = self.piece.ask(
+            self.asked,
+            self.form,
+            self.draw,
+            seed if self.backend.kind in _SEEDED else None,
+        )
+        call = Call(
+            messages=prompt.messages,
+            params=prompt.params,
+            stream=False,
+            max_tokens=output_tokens,
+            purpose=round_.work.purpose,
+            request_id=f"{round_.key}#{round_.attempt}.{self.index}.{self.draw}",
+        )
+        async with round_.gate(name):
+            self.recorder.counts.asked += 1
+            try:
+                async with asyncio.timeout(round_.rules.timeout):
+                    completion = await self.backend.complete(call)
+            except UpstreamFault as fault:
+                return fault
+            except TimeoutError:
+                what = f"The backend {name} took longer than {round_.rules.timeout:g} s"
+                return UpstreamFault(FaultKind.TIMEOUT, what)
+        self.recorder.learn_form(self.backend, self.form)
+        return self._check_prompt(_read(completion.parsed), prompt)
+
+    def _check_prompt(self, answer: _Answer, prompt: Prompt) -> _Answer | UpstreamFault:
+        """A fault where the backend read far less than it was sent: it told half of a story.
+
+        Half of what this conversation's own figures say; without them three tenths of a cautious
+        estimate (tokenizers differ by a factor of two on one script).
+        """
+        expected = prompt.chars / self.room.ratio * (0.5 if self.room.learned else 0.3)
+        if answer.prompt_tokens is None or answer.prompt_tokens >= expected:
+            return answer
+        what = (
+            f"The backend {self.backend.name} read {answer.prompt_tokens} tokens "
+            f"where at least {int(expected)} were sent"
+        )
+        log.warning("%s: its window is smaller than it says", what)
+        return UpstreamFault(FaultKind.OVERFLOW, what)
+
+    async def _take_fault(self, fault: UpstreamFault) -> Failure | None:
+        """The failure that a fault is; None where another draw may help."""
+        self.recorder.counts.faults[fault.kind] += 1
+        if fault.received is not None:
+            answer = _read(fault.received)
+            await self._reject(("truncated",), answer.output, answer.finish_reason)
+        if fault.kind in _IN_VAIN and self.draw < self.round.rules.redraws:
+            self.draw += 1
+            return None
+        if fault.kind is FaultKind.BAD_REQUEST and self.form in _SIMPLER:
+            self.form = _SIMPLER[self.form]
+            return None
+        cause: Cause = "outage"
+        if fault.kind is FaultKind.REFUSED:
+            cause = "refused"
+        elif fault.kind in _IN_VAIN:
+            cause = "judged"
+        return Failure(self.backend.name, fault.kind, _said(fault), cause, fault.retry_after)
+
+    async def _judge(self, answer: _Answer) -> Verdict:
+        return await self.recorder.judge(self.piece, answer, self.asked)
+
+    async def _reject(self, reasons: tuple[str, ...], text: str, finish: str | None) -> None:
+        self.recorder.counts.rejected[reasons[0]] += 1
+        await self.round.report(
+            Rejected(self.backend.name, reasons, _storable(text), finish),
+        )
+
+    def _failed(self, kind: str, said: str) -> Failure:
+        return Failure(self.backend.name, kind, f"{self.backend.name}: {said}", "judged")
+
+
+def _said(fault: UpstreamFault) -> str:
+    """What a fault was, for the job's row: an upstream's own words may repeat what it was sent."""
+    return fault.what.partition(": ")[0]
+
+
+def _read(parsed: dict[str, Any]) -> _Answer:
+    """The raw answer: content as it came, never the reasoning in its place."""
+    reply = ReplyBuilder.from_completion(parsed)
+    choices = parsed.get("choices") or [{}]
+    content = (choices[0].get("message") or {}).get("content")
+    output = content if isinstance(content, str) else reply.text
+    return _Answer(output, reply.finish_reason, reply.prompt_tokens)
+
+
+def _storable(text: str) -> str:
+    """The text as every database holds it."""
+    return whole_letters(text).replace("\x00", "\ufffd")

@@ -1,0 +1,228 @@
+"""The transactions of background work, as functions over a connection. None commits.
+
+Whatever is written here is written under the job's lease, in the transaction that asks for it: a
+conversation deleted meanwhile, or a later attempt, makes a late result vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from gateway.flows.recorder import Rejected
+from gateway.jobs import queue
+from gateway.jobs.queue import JobRow
+from gateway.prompts.summary import PROMPT_VERSION
+from gateway.store import memory, transcript
+from gateway.store.origins import Origin, find_origin
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A leased job and its lease."""
+
+    job: JobRow
+    lease: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterRows:
+    """What a chapter is made from. origin: of the text it has now, None without one."""
+
+    pk: int
+    raws: tuple[str, ...]
+    origin: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GistRows:
+    """What a gist is made from. stack_chars: the chapters that the view at the newest message
+    shows behind its gist; 0 where the gist would not lie on that path."""
+
+    notes: tuple[str, ...]
+    is_made: bool
+    stack_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a round without a text ends: due again at run_at_ms, or parked where that is None.
+
+    stand_in: a text made without a model, to be stored unless there is one already.
+    """
+
+    run_at_ms: int | None
+    kind: str
+    said: str
+    stand_in: str | None = None
+
+
+def claim_due(
+    connection: Connection,
+    *,
+    choose: Callable[[JobRow, Origin], str | None],
+    now_ms: int,
+    lease: str,
+    lease_ms: int,
+    blocked: Collection[str],
+    limit: int,
+) -> list[Held]:
+    """Lease what is due, after `choose` has named the backend of rows that have none yet."""
+    for row in queue.unassigned(connection, now_ms):
+        origin = find_origin(connection, row.conversation_pk)
+        backend = None if origin is None else choose(row, origin)
+        if backend is not None:
+            queue.assign(connection, row.pk, backend)
+    taken = queue.claim(
+        connection, now_ms=now_ms, lease=lease, lease_ms=lease_ms, blocked=blocked, limit=limit
+    )
+    return [Held(job, lease) for job in taken]
+
+
+def load_ratios(
+    connection: Connection, conversation_pk: int, backends: Sequence[str]
+) -> dict[str, float]:
+    """Characters per token as learned in this conversation, of the backends that said so."""
+    ratios = {name: memory.token_ratio(connection, conversation_pk, name) for name in backends}
+    return {name: ratio for name, ratio in ratios.items() if ratio is not None}
+
+
+def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
+    """The span of a chapter's job; None where it is gone."""
+    chapter = memory.chapter_by_pk(connection, job.conversation_pk, int(job.payload["chapter"]))
+    if chapter is None:
+        return None
+    rows = transcript.path_between(connection, chapter.last_pk, chapter.first_depth - 1)
+    return ChapterRows(chapter.pk, tuple(row.raw for row in rows), chapter.origin)
+
+
+def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows | None:
+    """The notes of a gist's job; None where they are gone."""
+    payload = job.payload
+    versions = memory.versions_by_pk(connection, payload["chapters"])
+    if len(versions) != len(payload["chapters"]):
+        return None
+    notes = [version.text for version in versions]
+    if payload["gist"] is not None:
+        earlier = memory.gist_by_pk(connection, payload["gist"])
+        if earlier is None:
+            return None
+        notes.insert(0, earlier.text)
+    is_made = any(
+        gist.policy == job.policy and gist.last_pk == payload["last_pk"]
+        for gist in memory.all_gists(connection, job.conversation_pk)
+    )
+    return GistRows(tuple(notes), is_made, _stack_chars(connection, job, origin))
+
+
+def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
+    if origin.head_pk is None:
+        return 0
+    head = transcript.node_by_pk(connection, origin.head_pk)
+    last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
+    fold = memory.deepest_fold(connection, job.conversation_pk, job.policy, head)
+    if fold is None or not transcript.on_path(connection, last_pk, last_depth, head):
+        return 0
+    gist = memory.newest_gist(
+        connection, job.conversation_pk, job.policy, head, border=fold.border_depth
+    )
+    rows = memory.chapter_row(
+        connection, job.conversation_pk, head, above=gist.last_depth if gist else 0
+    )
+    return sum(len(row.text or "") for row in rows if row.last_depth <= fold.border_depth)
+
+
+def save_chapter(connection: Connection, held: Held, text: str, backend: str, now_ms: int) -> bool:
+    """Store a chapter's text and finish its job; False where the lease is lost."""
+    job = held.job
+    if not queue.held(connection, job.pk, held.lease):
+        return False
+    memory.add_version(
+        connection,
+        job.conversation_pk,
+        int(job.payload["chapter"]),
+        text=text,
+        origin="model",
+        backend=backend,
+        prompt=PROMPT_VERSION,
+        now_ms=now_ms,
+    )
+    return queue.complete(connection, job.pk, held.lease, now_ms)
+
+
+def save_gist(
+    connection: Connection, held: Held, text: str, backend: str | None, now_ms: int
+) -> bool:
+    """Store a gist and finish its job; backend None: it was made without a model. False where
+    the lease is lost."""
+    job = held.job
+    if not queue.held(connection, job.pk, held.lease):
+        return False
+    memory.add_gist(
+        connection,
+        job.conversation_pk,
+        policy=job.policy,
+        last_pk=job.payload["last_pk"],
+        last_depth=job.payload["last_depth"],
+        sources=job.payload["chapters"],
+        text=text,
+        origin="stand-in" if backend is None else "model",
+        backend=backend,
+        prompt=None if backend is None else PROMPT_VERSION,
+        now_ms=now_ms,
+    )
+    return queue.complete(connection, job.pk, held.lease, now_ms)
+
+
+def save_rejected(connection: Connection, held: Held, rejected: Rejected, now_ms: int) -> bool:
+    """Quarantine an output; False where the lease is lost."""
+    job = held.job
+    if not queue.held(connection, job.pk, held.lease):
+        return False
+    memory.add_quarantined(
+        connection,
+        job.conversation_pk,
+        chapter_pk=job.payload.get("chapter"),
+        kind=job.kind,
+        backend=rejected.backend,
+        reasons=rejected.reasons,
+        text=rejected.text,
+        finish_reason=rejected.finish_reason,
+        now_ms=now_ms,
+    )
+    return True
+
+
+def save_failure(connection: Connection, held: Held, outcome: Outcome, now_ms: int) -> bool:
+    """Store how a round failed, with its stand-in. True where a stand-in was stored."""
+    job, lease = held.job, held.lease
+    if not queue.held(connection, job.pk, lease):
+        return False
+    is_stored = outcome.stand_in is not None and _add_stand_in(
+        connection, job, outcome.stand_in, now_ms
+    )
+    kind, said = outcome.kind, outcome.said
+    if outcome.run_at_ms is None:
+        queue.park(connection, job.pk, lease, kind, said, now_ms)
+    else:
+        queue.postpone(connection, job.pk, lease, outcome.run_at_ms, kind, said, now_ms)
+    return is_stored
+
+
+def _add_stand_in(connection: Connection, job: JobRow, text: str, now_ms: int) -> bool:
+    chapter = memory.chapter_by_pk(connection, job.conversation_pk, int(job.payload["chapter"]))
+    if chapter is None or chapter.version_pk is not None:
+        return False
+    memory.add_version(
+        connection,
+        job.conversation_pk,
+        chapter.pk,
+        text=text,
+        origin="stand-in",
+        backend=None,
+        prompt=None,
+        now_ms=now_ms,
+    )
+    return True

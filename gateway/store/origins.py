@@ -1,0 +1,43 @@
+"""What background work asks about the conversation it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select
+
+from gateway.store.tables import Attempt, Conversation
+
+attempts = Attempt.__table__  # type: ignore[attr-defined]
+conversations = Conversation.__table__  # type: ignore[attr-defined]
+
+_CONVERSATION = select(conversations.c.model, conversations.c.head_pk).where(
+    conversations.c.pk == bindparam("which")
+)
+_LATEST = (
+    select(attempts.c.backend, attempts.c.policy)
+    .where(attempts.c.conversation_pk == bindparam("conversation"))
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """model: last asked for. head_pk: the newest message. backend and policy: of the newest
+    attempt, None where there is none."""
+
+    model: str
+    head_pk: int | None
+    backend: str | None
+    policy: str | None
+
+
+def find_origin(connection: Connection, conversation_pk: int) -> Origin | None:
+    """The origin of a job; None where its conversation is gone."""
+    found = connection.execute(_CONVERSATION, {"which": conversation_pk}).first()
+    if found is None:
+        return None
+    latest = connection.execute(_LATEST, {"conversation": conversation_pk}).first()
+    backend, policy = (None, None) if latest is None else (latest[0], latest[1])
+    return Origin(found[0], found[1], backend, policy)
