@@ -26,17 +26,15 @@ def memory_chars(gist_length: int, chapter_lengths: Sequence[int], fixed: int) -
 def plan_debt(limits: Limits, state: ViewState) -> Debt | None:
     """Plan the chapters that are due after a turn; None where nothing sensible is to be done.
 
-    Nothing is due at or below ``start``, nor while the rows on their way would by themselves
-    restore half the headroom, nor for less than two asked chapter lengths of text.
+    Nothing is due at or below ``start``, nor while the rows on their way (or a newer gist) would
+    by themselves restore half the headroom, nor for less than two asked chapter lengths of text.
     New spans begin behind the last row.
     """
     if state.total <= limits.start:
         return None
     ground = _Ground.of(limits, state)
     rows = len(state.coming)
-    if ground.memory(rows) + ground.rest(ground.row_end(rows)) <= (
-        limits.start - limits.headroom // 2
-    ):
+    if ground.memory(rows) + ground.rest(ground.row_end(rows)) <= limits.enough:
         return None
     step = _step_beyond(ground, limits.goal, limits.keep)
     if step is None or sum(span.chars for span in step.spans) < 2 * limits.length:
@@ -48,15 +46,16 @@ def plan_fold(limits: Limits, state: ViewState) -> Fold | None:
     """Plan the step of the border at the start of a turn, the newest message in the tail.
 
     None: the view stays as it is, because it is not above ``start`` yet, because a chapter
-    that is needed is still pending, or because no step would make it smaller.
+    that is needed is still pending, or because no step would make it smaller. Where nothing can
+    be folded but a newer gist makes room, the border stays and the memory alone is renewed.
     """
     total = state.total
     if total <= limits.start:
         return None
     ground = _Ground.of(limits, state)
     if total - ground.newest > limits.start:
-        step = _step_rows(ground, limits.goal, limits.keep, len(state.coming))
-        if step and ground.is_ready(step) and step.total < min(total, limits.ceiling):
+        step = _step_ready(ground, limits)
+        if step and step.total < min(total, limits.ceiling):
             return _fold(ground, step)
     if total < limits.ceiling:
         return None
@@ -64,8 +63,8 @@ def plan_fold(limits: Limits, state: ViewState) -> Fold | None:
     if step is None or step.total > limits.start:
         step = _step_cut(ground, limits)
     if step is None or not _is_worth(limits, step, total):
-        return None
-    return _fold(ground, step)
+        step = _renewal(ground)
+    return _fold(ground, step) if _is_worth(limits, step, total) else None
 
 
 def plan_token_cut(
@@ -133,9 +132,6 @@ class _Ground:
                 return index
         return len(self.state.coming)
 
-    def is_ready(self, step: _Step) -> bool:
-        return step.rows <= self.ready
-
     def openings(self, beyond: int) -> list[int]:
         """The borders deeper than ``beyond`` behind which a tail may begin."""
         return [m.depth - 1 for m in self.state.tail if m.opens and m.depth - 1 > beyond]
@@ -166,6 +162,21 @@ def foresee_length(chapter: ChapterState | Span, limits: Limits) -> int:
     if chapter.length is None:
         return min(limits.length, chapter.source_chars)
     return chapter.length
+
+
+def _step_ready(ground: _Ground, limits: Limits) -> _Step | None:
+    """The ordinary fold, if all that it needs is ready."""
+    step = _step_rows(ground, limits.goal, limits.keep, len(ground.state.coming))
+    if step is None:
+        step = _renewal(ground)
+        return step if step.total <= limits.enough else None
+    return step if step.rows <= ground.ready else None
+
+
+def _renewal(ground: _Ground) -> _Step:
+    """No step at all: the same border under the newest memory."""
+    border = ground.state.border
+    return _Step(border, 0, (), ground.memory(0) + ground.rest(border))
 
 
 def _step_rows(ground: _Ground, goal: int, keep: int, count: int) -> _Step | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from policies.values import ChapterState, GistState, Limits, Major
+from policies.values import ChapterState, Fold, GistState, Limits, Major, ViewState
 
 
 def plan_major(
@@ -27,3 +27,16 @@ def plan_major(
         return None
     older = tuple(index for index, _ in written[: max(1, len(written) // 2)])
     return Major(covers_to=stack[older[-1]].last, chapters=older)
+
+
+def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> Major | None:
+    """Plan the major GC that cannot wait for a model, at the ceiling only.
+
+    Where the planned fold (or none) would not restore half the headroom, because the chapters
+    of a failing summarizer were never folded together, their older half is condensed into a
+    gist stand-in on the spot (a hard cut). Ask for the fold again with that gist, then this again.
+    """
+    after = fold.memory + fold.verbatim if fold else state.total
+    if state.total < limits.ceiling or after <= limits.enough:
+        return None
+    return plan_major(limits, state.gist, state.stack)

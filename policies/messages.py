@@ -26,9 +26,13 @@ def message_text(message: Message) -> str:
     """
     content = message.get("content")
     text = content if isinstance(content, str) else _joined_text(content)
-    if text.isascii():
-        return (text.replace("\r\n", "\n") if "\r" in text else text).rstrip()
-    return whole_letters(text).replace("\r\n", "\n").rstrip()
+    if not text.isascii():
+        text = whole_letters(text)
+    return (_plain_lines(text) if "\r" in text else text).rstrip()
+
+
+def _plain_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def whole_letters(text: str) -> str:
@@ -100,7 +104,7 @@ def _is_tidy(text: str) -> bool:
 
 def _tidy(text: str) -> str:
     if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _plain_lines(text)
     if "\n" in text and any(end in text for end in _LINE_ENDS):
         text = _LINE_END.sub("\n", text)
     return unicodedata.normalize("NFC", text).strip()

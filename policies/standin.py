@@ -19,6 +19,8 @@ _SLACK = 1.25
 """How much longer than asked it may be, for the sake of whole sentences."""
 
 _CUT = " …"
+_READ = 64_000
+"""Characters read whole: twice the largest span, about 20 ms."""
 
 _STRETCH = 130
 """Characters of stand-in for each stretch of the span: the best sentence of each is taken first,
@@ -66,10 +68,10 @@ def write_stand_in(lines: Sequence[Line], length: int) -> str:
     a word and ended by ``…``. Empty for lines that say nothing else than refusals.
     """
     most = int(length * _SLACK)
-    sentences = list(_sentences(lines))
+    sentences = list(_sentences(lines, most))
     fitting = [s for s in sentences if len(s.text) <= most]
     if not fitting:
-        return _beginning(sentences, most)
+        return _beginning(sentences[0], most) if sentences else ""
     chosen = _choose(fitting, _values(fitting), length)
     return "\n".join(sentence.text for sentence in sorted(chosen, key=lambda s: s.place))
 
@@ -82,34 +84,50 @@ def condense(texts: Sequence[str], length: int) -> str:
     return write_stand_in([Line("", text) for text in texts], length)
 
 
-def _sentences(lines: Sequence[Line]) -> Iterator[_Sentence]:
-    """The sentences that may be quoted, each once, refusals left out, with where they end."""
+def _sentences(lines: Sequence[Line], most: int) -> Iterator[_Sentence]:
+    """The sentences that may be quoted, each once, refusals left out, with where they end.
+
+    Those longer than ``most`` cannot be chosen, and so their terms are not looked for.
+    """
+    total = sum(len(line.text) for line in lines)
     place = at = 0
     seen = set()
     for line in lines:
         name = f"{line.speaker}: " if line.speaker else ""
-        for paragraph in line.text.splitlines():
-            for sentence in _split(paragraph):
-                at += len(sentence)
-                said = name + sentence
-                if said not in seen and not _REFUSAL.search(sentence):
-                    seen.add(said)
-                    yield _Sentence(place, at, name, said, tuple(_terms(sentence)))
-                place += 1
+        for sentence in _read(line.text, total, 4 * most):
+            at += len(sentence)
+            place += 1
+            said = name + sentence
+            if said not in seen and not _REFUSAL.search(sentence):
+                seen.add(said)
+                terms = tuple(_terms(sentence)) if len(said) <= most else ()
+                yield _Sentence(place, at, name, said, terms)
 
 
-def _split(paragraph: str) -> Iterator[str]:
-    """Cut a paragraph behind its sentence ends; marks in brackets stay whole."""
-    start = 0
-    if not paragraph.startswith("["):
-        for stop in _STOP.finditer(paragraph):
-            sentence = paragraph[start : stop.end()].strip()
+def _read(text: str, total: int, window: int) -> Iterator[str]:
+    """The sentences of a text; of a span that is too long for milliseconds, those that stand
+    whole in windows spread evenly over it."""
+    if total <= _READ or len(text) <= window:
+        yield from _split(text)
+        return
+    step = max(window, len(text) * window // _READ)
+    for at in range(0, len(text), step):
+        found = list(_split(text[at : at + window]))
+        yield from found[at > 0 : max(at == 0, len(found) - 1)]
+
+
+def _split(text: str) -> Iterator[str]:
+    """Cut each line of a text behind its sentence ends; marks in brackets stay whole."""
+    for line in text.splitlines():
+        start = 0
+        for stop in () if line.startswith("[") else _STOP.finditer(line):
+            sentence = line[start : stop.end()].strip()
             if sentence and not _ABBREVIATION.search(sentence):
                 yield sentence
                 start = stop.end()
-    rest = paragraph[start:].strip()
-    if rest:
-        yield rest
+        rest = line[start:].strip()
+        if rest:
+            yield rest
 
 
 def _terms(sentence: str) -> Iterator[str]:
@@ -171,10 +189,7 @@ def _outside_in(stretches: Sequence[list[int]]) -> Iterator[list[int]]:
             yield stretches[len(stretches) - 1 - step]
 
 
-def _beginning(sentences: Sequence[_Sentence], most: int) -> str:
-    if not sentences:
-        return ""
-    best = max(zip(_values(sentences), sentences, strict=True), key=lambda pair: pair[0])[1]
-    room = max(1, most - len(best.name) - len(_CUT))
-    said = best.text.removeprefix(best.name)
-    return best.name + split_text(said, room)[0].rstrip() + _CUT
+def _beginning(sentence: _Sentence, most: int) -> str:
+    room = max(1, most - len(sentence.name) - len(_CUT))
+    said = sentence.text.removeprefix(sentence.name)
+    return sentence.name + split_text(said, room)[0].rstrip() + _CUT

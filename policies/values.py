@@ -30,6 +30,11 @@ class Limits:
         """What memory and verbatim together may be after a fold."""
         return self.start - self.headroom
 
+    @property
+    def enough(self) -> int:
+        """What may remain for a step to be worth its re-read: half the headroom is restored."""
+        return self.start - self.headroom // 2
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -116,7 +121,7 @@ class Debt:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One step of the border.
+    """One step of the border, or where it stays, a renewal of the memory alone.
 
     ``chapters`` and ``stand_ins`` are indices into ``ViewState.coming``: the rows that it takes
     in, and those among them for which a stand-in must be written now. ``new_spans`` have no row

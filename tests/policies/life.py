@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from policies.folding import memory_chars, plan_debt, plan_fold
-from policies.generations import plan_major
+from policies.generations import plan_gist_stand_in, plan_major
 from policies.values import ChapterState, Debt, Fold, GistState, Limits, Mark, ViewState
 
 LOCAL = Limits(
@@ -37,6 +37,7 @@ class Life:
     folds: list[Fold] = field(default_factory=list)
     debts: list[Debt] = field(default_factory=list)
     majors: int = 0
+    condensed: int = 0
     prompts: list[int] = field(default_factory=list)
     reread: int = 0
 
@@ -65,6 +66,11 @@ class Life:
         self._bring_texts()
         self.say(user, opens=True)
         plan = plan_fold(self.limits, self.state())
+        while major := plan_gist_stand_in(self.limits, self.state(), plan):
+            self.condensed += 1
+            self.gist = GistState(major.covers_to, self.limits.gist_length)
+            self.gist_due = None
+            plan = plan_fold(self.limits, self.state())
         common = self.prompts[-1] if self.prompts else 0
         if plan:
             common = self._apply(plan)

@@ -57,7 +57,7 @@ def row(
         (29_900, 18_200, 16_000, [2_200]),
     ],
 )
-def test_the_worked_numbers(memory, verbatim, tail, chapters):
+def test_the_worked_numbers(memory: int, verbatim: int, tail: int, chapters: list[int]) -> None:
     each = 50
     state = ViewState(border=0, memory=memory, fixed=memory, tail=even(verbatim, each))
     debt = plan_debt(LOCAL, state)
@@ -69,7 +69,7 @@ def test_the_worked_numbers(memory, verbatim, tail, chapters):
         assert abs(span.chars - wanted) <= 100
 
 
-def test_a_giant_message_is_one_chapter_of_its_own():
+def test_a_giant_message_is_one_chapter_of_its_own() -> None:
     sizes = [500] * 60 + [60_000, 500] + [500] * 178  # 30,000 + 60,500 + 89,000
     debt = plan_debt(LOCAL, ViewState(border=0, memory=0, tail=marks(*sizes)))
     assert debt is not None
@@ -104,11 +104,11 @@ def test_a_giant_message_is_one_chapter_of_its_own():
         ),
     ],
 )
-def test_no_debt(why, state):
+def test_no_debt(why: str, state: ViewState) -> None:
     assert plan_debt(LOCAL, state) is None, why
 
 
-def test_new_spans_begin_behind_the_last_row():
+def test_new_spans_begin_behind_the_last_row() -> None:
     """Warm rows of another policy are used, and the rest is asked for: B16, B19."""
     coming = (row(1, 200, 20_000, 1_100), row(201, 400, 20_000, None))
     debt = plan_debt(LOCAL, ViewState(0, 0, even(100_000), coming=coming))
@@ -117,7 +117,7 @@ def test_new_spans_begin_behind_the_last_row():
     assert debt == Debt(734, (Span(401, 566, 16_600), Span(567, 734, 16_800)))
 
 
-def test_borders_stand_before_user_messages():
+def test_borders_stand_before_user_messages() -> None:
     # the 29,900 wanted begin inside a reply of 3,000: the next user message is taken
     sizes = [200, 3_000] * 15 + [200]
     debt = plan_debt(LOCAL, ViewState(0, 0, marks(*sizes)))
@@ -136,7 +136,7 @@ def waiting(*coming: ChapterState, chars: int = 48_600, newest: int = 200) -> Vi
     return ViewState(0, 0, (*tail, Mark(len(tail) + 1, newest, True)), coming=coming)
 
 
-def test_the_fold_takes_out_exactly_the_span_that_was_summarized():
+def test_the_fold_takes_out_exactly_the_span_that_was_summarized() -> None:
     fold = plan_fold(LOCAL, waiting(row(1, 183 - 1, 18_200, 1_250)))
     # 48,800 - 18,200 = 30,600 verbatim, 1,250 memory
     assert fold == Fold("fold", 182, (0,), (), (), memory=1_250, verbatim=30_600)
@@ -161,11 +161,11 @@ def test_the_fold_takes_out_exactly_the_span_that_was_summarized():
         ("the chapter is no shorter than its span", waiting(row(1, 2, 200, 200))),
     ],
 )
-def test_no_fold(why, state):
+def test_no_fold(why: str, state: ViewState) -> None:
     assert plan_fold(LOCAL, state) is None, why
 
 
-def test_a_fold_goes_no_further_than_the_goal():
+def test_a_fold_goes_no_further_than_the_goal() -> None:
     """Of three warm rows two suffice, and the pending third is not waited for."""
     coming = (row(1, 100, 10_000, 1_100), row(101, 220, 12_000, 900), row(221, 300, 8_000, None))
     fold = plan_fold(LOCAL, waiting(*coming))
@@ -173,7 +173,7 @@ def test_a_fold_goes_no_further_than_the_goal():
     assert fold == Fold("fold", 220, (0, 1), (), (), memory=2_000, verbatim=26_800)
 
 
-def test_a_fold_that_cannot_reach_the_goal_stops_at_keep():
+def test_a_fold_that_cannot_reach_the_goal_stops_at_keep() -> None:
     coming = (row(1, 100, 10_000, 900), row(101, 200, 10_000, 900), row(201, 400, 20_000, 900))
     state = replace(waiting(*coming, chars=41_800), memory=14_600, fixed=14_600)
     fold = plan_fold(LOCAL, state)
@@ -181,7 +181,7 @@ def test_a_fold_that_cannot_reach_the_goal_stops_at_keep():
     assert fold == Fold("fold", 200, (0, 1), (), (), memory=16_400, verbatim=22_000)
 
 
-def test_a_fold_shows_the_newest_gist_and_drops_the_notes():
+def test_a_fold_shows_the_newest_gist_and_drops_the_notes() -> None:
     stack = (row(11, 20, 1_000, 700),)
     state = ViewState(
         border=20,
@@ -199,16 +199,34 @@ def test_a_fold_shows_the_newest_gist_and_drops_the_notes():
     assert fold == Fold("fold", 220, (0,), (), (), memory=3_700, verbatim=22_000)
 
 
-def test_a_greeting_before_the_first_user_message_is_folded_with_it():
+def test_a_greeting_before_the_first_user_message_is_folded_with_it() -> None:
     tail = (Mark(1, 300, False), *even(48_000, after=1), Mark(482, 100, True))
     fold = plan_fold(LOCAL, ViewState(0, 0, tail, coming=(row(1, 181, 18_300, 1_100),)))
     assert fold is not None and fold.border == 181
 
 
+def test_a_newer_gist_alone_makes_room() -> None:
+    """After a migration 30 chapters fill the view; their gist renews it, the border stays."""
+    tail = (*even(16_000, after=900), Mark(1_061, 100, True))
+    state = ViewState(900, 33_000, tail, gist=GistState(900, 1_500))
+    fold = plan_fold(LOCAL, state)
+    # 33,000 + 16,100 > 48,000; 1,500 + 16,100 = 17,600
+    assert fold == Fold("fold", 900, (), (), (), memory=1_500, verbatim=16_100)
+    # 24,000 + 16,100 = 40,100 would not restore half the headroom: 48,000 - 8,500 = 39,500
+    assert plan_fold(LOCAL, replace(state, gist=GistState(900, 24_000))) is None
+    # at the ceiling whatever it saves is welcome
+    full = ViewState(
+        900, 41_000, (Mark(901, 15_000, True),), gist=GistState(900, 24_000), fixed=14_500
+    )
+    fold = plan_fold(LOCAL, full)
+    assert fold is not None
+    assert (fold.kind, fold.border, fold.memory) == ("fold", 900, 38_500)
+
+
 # -- the ceiling ------------------------------------------------------------------------------
 
 
-def test_at_the_ceiling_the_waiting_span_is_folded_with_a_stand_in():
+def test_at_the_ceiling_the_waiting_span_is_folded_with_a_stand_in() -> None:
     fold = plan_fold(LOCAL, waiting(row(1, 182, 18_200, None), chars=55_900, newest=100))
     # 37,800 + 1,100 = 38,900 > 31,000, so a span without a row goes too:
     # 31,000 - 1,100 - 1,100 = 28,800 to keep, 9,000 more to fold
@@ -217,38 +235,38 @@ def test_at_the_ceiling_the_waiting_span_is_folded_with_a_stand_in():
     )
 
 
-def test_one_character_below_the_ceiling_waits():
+def test_one_character_below_the_ceiling_waits() -> None:
     assert plan_fold(LOCAL, waiting(row(1, 182, 18_200, None), chars=55_900, newest=99)) is None
 
 
-def test_ready_rows_spare_a_hard_cut():
+def test_ready_rows_spare_a_hard_cut() -> None:
     """What is ready makes room below start by itself: no stand-in is shown then."""
     coming = (row(1, 182, 18_200, 1_000), row(183, 300, 11_800, None))
     fold = plan_fold(LOCAL, waiting(*coming, chars=56_000))
     assert fold == Fold("fold", 182, (0,), (), (), memory=1_000, verbatim=38_000)
 
 
-def test_ready_rows_fold_at_the_ceiling_too_though_a_huge_message_keeps_it_above_start():
+def test_ready_rows_fold_at_the_ceiling_too_though_a_huge_message_keeps_it_above_start() -> None:
     # before it 48,400 > 48,000, with it 62,800; 62,800 - 18,200 + 1,100 = 45,700
     fold = plan_fold(LOCAL, waiting(row(1, 182, 18_200, 1_100), chars=48_400, newest=14_400))
     assert fold is not None
     assert (fold.kind, fold.border, fold.verbatim) == ("fold", 182, 44_600)
 
 
-def test_a_backlog_from_the_cloud_without_any_row_is_cut_into_stand_ins():
+def test_a_backlog_from_the_cloud_without_any_row_is_cut_into_stand_ins() -> None:
     fold = plan_fold(LOCAL, waiting(chars=149_900, newest=100))
     assert fold is not None
     assert (fold.kind, len(fold.new_spans)) == ("cut", 4)
     assert (fold.memory, fold.verbatim) == (4_400, 26_600)
 
 
-def test_stand_ins_made_ahead_count_as_ready():
+def test_stand_ins_made_ahead_count_as_ready() -> None:
     coming = (row(1, 182, 18_200, 1_100, stand_in=True),)
     fold = plan_fold(LOCAL, waiting(*coming))
     assert fold is not None and fold.kind == "fold" and fold.stand_ins == ()
 
 
-def test_the_newest_user_message_is_never_cut():
+def test_the_newest_user_message_is_never_cut() -> None:
     """E05, E11: a newest message above the ceiling, alone, stays whole; all else is folded."""
     state = ViewState(0, 0, marks(55_000, 10, 57_000))
     fold = plan_fold(LOCAL, state)
@@ -258,7 +276,7 @@ def test_the_newest_user_message_is_never_cut():
     assert plan_fold(LOCAL, ViewState(0, 0, marks(57_000))) is None
 
 
-def test_a_tool_group_of_the_newest_turn_stays_with_it():
+def test_a_tool_group_of_the_newest_turn_stays_with_it() -> None:
     tail = (
         *even(50_000),
         Mark(501, 300, True),
@@ -271,7 +289,7 @@ def test_a_tool_group_of_the_newest_turn_stays_with_it():
     assert (fold.border, fold.verbatim) == (416, 28_800)
 
 
-def test_a_cut_goes_below_keep_only_where_the_ceiling_demands_it():
+def test_a_cut_goes_below_keep_only_where_the_ceiling_demands_it() -> None:
     # pins of 42,000: with keep 16,000 it is 42,000 + 1,100 + 16,000 > 56,000; goal out of reach
     state = ViewState(0, 42_000, (*even(20_000), Mark(201, 400, True)), fixed=42_000)
     fold = plan_fold(LOCAL, state)
@@ -284,7 +302,7 @@ def test_a_cut_goes_below_keep_only_where_the_ceiling_demands_it():
     assert (fold.border, fold.verbatim) == (44, 16_000)
 
 
-def test_memory_that_cannot_shrink_is_no_reason_to_fold_for_ever():
+def test_memory_that_cannot_shrink_is_no_reason_to_fold_for_ever() -> None:
     """D11, E11: above the ceiling by its pins alone, only a chapter's worth is folded."""
     base = ViewState(0, 60_000, (*marks(300, 300), Mark(3, 200, True)), fixed=60_000)
     assert plan_fold(LOCAL, base) is None
@@ -294,7 +312,7 @@ def test_memory_that_cannot_shrink_is_no_reason_to_fold_for_ever():
     assert fold is not None and (fold.border, fold.memory) == (2, 61_100)
 
 
-def test_the_cloud_keeps_its_hundred_thousand():
+def test_the_cloud_keeps_its_hundred_thousand() -> None:
     debt = plan_debt(CLOUD, ViewState(0, 0, even(200_400)))
     assert debt is not None
     # 160,000 - 2 x 1,100 = 157,800; 200,400 - 157,800 = 42,600 in two spans
@@ -304,7 +322,7 @@ def test_the_cloud_keeps_its_hundred_thousand():
 # -- the token guard --------------------------------------------------------------------------
 
 
-def test_a_cut_for_the_window_is_large():
+def test_a_cut_for_the_window_is_large() -> None:
     """C03: down to 31/48 of the room, so that the next turns need none."""
     state = waiting(chars=40_000)  # below start in characters, but 1 token each
     tokens = [mark.chars for mark in state.tail]
@@ -314,7 +332,7 @@ def test_a_cut_for_the_window_is_large():
     assert (fold.kind, fold.border, fold.memory, fold.verbatim) == ("cut", 182, 1_100, 22_000)
 
 
-def test_a_cut_for_the_window_uses_ready_rows():
+def test_a_cut_for_the_window_uses_ready_rows() -> None:
     state = waiting(row(1, 300, 30_000, 1_000), chars=40_000)
     tokens = [mark.chars * 2 for mark in state.tail]
     fold = plan_token_cut(LOCAL, state, tokens=tokens, ratio=0.5, room=36_000)
@@ -323,13 +341,13 @@ def test_a_cut_for_the_window_uses_ready_rows():
 
 
 @pytest.mark.parametrize("room", [-5, 0, 1_299])
-def test_what_no_cut_can_fit_is_an_overflow(room):
+def test_what_no_cut_can_fit_is_an_overflow(room: int) -> None:
     state = waiting(chars=40_000)  # the newest message 200, the stand-in 1,100
     tokens = [mark.chars for mark in state.tail]
     assert plan_token_cut(LOCAL, state, tokens=tokens, ratio=1.0, room=room) is None
 
 
-def test_a_single_message_cannot_be_cut_to_the_window():
+def test_a_single_message_cannot_be_cut_to_the_window() -> None:
     state = ViewState(0, 0, marks(9_000))
     assert plan_token_cut(LOCAL, state, tokens=[9_000], ratio=1.0, room=8_000) is None
 
@@ -345,7 +363,7 @@ def test_a_single_message_cannot_be_cut_to_the_window():
         (1_500, [1_100], 250, 2_850),
     ],
 )
-def test_memory_chars(gist, chapters, fixed, total):
+def test_memory_chars(gist: int, chapters: list[int], fixed: int, total: int) -> None:
     assert memory_chars(gist, chapters, fixed) == total
 
 
@@ -359,7 +377,9 @@ def test_memory_chars(gist, chapters, fixed, total):
         (row(1, 2, 18_000, 1_900), 1_900),
     ],
 )
-def test_a_coming_chapter_is_reckoned_with_its_asked_length(chapter, length):
+def test_a_coming_chapter_is_reckoned_with_its_asked_length(
+    chapter: ChapterState | Span, length: int
+) -> None:
     assert foresee_length(chapter, LOCAL) == length
 
 
@@ -424,8 +444,12 @@ def check_spans(state: ViewState, spans: tuple[Span, ...], first: int, border: i
     assert by_depth[border + 1].opens
 
 
+def lengths_of(*chapters: ChapterState | Span) -> list[int]:
+    return [foresee_length(chapter, SMALL) for chapter in chapters]
+
+
 @given(view_states())
-def test_a_debt_continues_the_rows_up_to_a_border_within_keep(state):
+def test_a_debt_continues_the_rows_up_to_a_border_within_keep(state: ViewState) -> None:
     debt = plan_debt(SMALL, state)
     assert plan_debt(SMALL, state) == debt
     if debt is None:
@@ -434,7 +458,7 @@ def test_a_debt_continues_the_rows_up_to_a_border_within_keep(state):
     first = state.coming[-1].last + 1 if state.coming else state.border + 1
     check_spans(state, debt.spans, first, debt.border)
     tail = sum(mark.chars for mark in state.tail if mark.depth > debt.border)
-    lengths = [foresee_length(c, SMALL) for c in (*state.coming, *debt.spans)]
+    lengths = lengths_of(*state.coming, *debt.spans)
     after = memory_chars(0, lengths, state.fixed) + tail
     assert tail >= SMALL.keep
     if after > SMALL.goal:
@@ -444,7 +468,7 @@ def test_a_debt_continues_the_rows_up_to_a_border_within_keep(state):
 
 
 @given(view_states())
-def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state):
+def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state: ViewState) -> None:
     fold = plan_fold(SMALL, state)
     assert plan_fold(SMALL, state) == fold
     if fold is None:
@@ -452,12 +476,14 @@ def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state):
     rows = [state.coming[index] for index in fold.chapters]
     assert fold.chapters == tuple(range(len(rows)))
     end = rows[-1].last if rows else state.border
-    check_spans(state, fold.new_spans, end + 1, fold.border)
-    assert state.border < fold.border < state.tail[-1].depth
+    if fold.border > state.border:
+        check_spans(state, fold.new_spans, end + 1, fold.border)
+    assert state.border <= fold.border < state.tail[-1].depth
+    assert fold.border > state.border or not (rows or fold.new_spans)
     assert fold.stand_ins == tuple(i for i in fold.chapters if state.coming[i].length is None)
     assert (fold.kind == "cut") == bool(fold.stand_ins or fold.new_spans)
     assert fold.verbatim == sum(m.chars for m in state.tail if m.depth > fold.border)
-    lengths = [foresee_length(c, SMALL) for c in (*rows, *fold.new_spans)]
+    lengths = lengths_of(*rows, *fold.new_spans)
     assert fold.memory == memory_chars(0, lengths, state.fixed)
     assert fold.memory + fold.verbatim < state.total
     if fold.kind == "cut":
@@ -465,7 +491,7 @@ def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state):
 
 
 @given(view_states(), st.integers(-100, 6_000), st.sampled_from([0.4, 1.0, 4.0]))
-def test_a_token_cut_fits_the_room(state, room, ratio):
+def test_a_token_cut_fits_the_room(state: ViewState, room: int, ratio: float) -> None:
     tokens = [round(mark.chars / ratio) for mark in state.tail]
     fold = plan_token_cut(SMALL, state, tokens=tokens, ratio=ratio, room=room)
     if fold:
@@ -476,7 +502,9 @@ def test_a_token_cut_fits_the_room(state, room, ratio):
 @given(
     st.lists(st.tuples(message_sizes, message_sizes, st.integers(1, 60)), min_size=20, max_size=120)
 )
-def test_a_life_never_passes_the_ceiling_but_by_its_newest_message(turns):
+def test_a_life_never_passes_the_ceiling_but_by_its_newest_message(
+    turns: list[tuple[int, int, int]],
+) -> None:
     """Late and failing summaries, giant messages: Laws 4, 5 and 6 over whole conversations."""
     life = Life(SMALL, fixed=60)
     shown_before = life.shown
@@ -498,7 +526,7 @@ def test_a_life_never_passes_the_ceiling_but_by_its_newest_message(turns):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_even_conversation_comes_near_the_ideal(seed):
+def test_an_even_conversation_comes_near_the_ideal(seed: int) -> None:
     """1,650 messages, 252,800 characters: 12 folds, 3 major GCs, as an ideal fold would.
 
     A fold frees 17,000 and reads 31,000 again: 12 x 31,000 + 252,800 = 2.5 times the floor at
@@ -517,7 +545,7 @@ def test_an_even_conversation_comes_near_the_ideal(seed):
     assert life.reread <= 2.6 * sum(sizes)
 
 
-def test_turns_of_2500_change_the_prefix_once_a_fold():
+def test_turns_of_2500_change_the_prefix_once_a_fold() -> None:
     """C03: 30 turns of 2,500 characters; without any summary in time the ceiling still cuts
     in large steps."""
     for wait, kind in ((3, "fold"), (1_000, "cut")):
@@ -528,10 +556,10 @@ def test_turns_of_2500_change_the_prefix_once_a_fold():
         assert [fold.kind for fold in life.folds] in ([kind], [kind] * 2)
 
 
-def test_the_turn_after_the_chapter_is_ready_folds():
+def test_the_turn_after_the_chapter_is_ready_folds() -> None:
     """Law 5 turn by turn: crossing, two turns of waiting, the fold, and the prefix after it."""
     life = Life(LOCAL, wait=3)
-    folded = []
+    folded: list[int] = []
     for turn in range(1, 105):
         life.take_turn(250, 250)
         if life.folds and not folded:

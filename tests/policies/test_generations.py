@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.generations import plan_major
-from policies.values import ChapterState, GistState, Limits, Major
-from tests.policies.life import LOCAL
+from policies.generations import plan_gist_stand_in, plan_major
+from policies.values import ChapterState, Fold, GistState, Limits, Major, Mark, ViewState
+from tests.policies.life import LOCAL, Life
 
 
 def stack(*lengths: int | None, after: int = 0) -> tuple[ChapterState, ...]:
@@ -78,3 +78,47 @@ def test_only_the_older_half_is_rewritten(
     else:
         assert list(major.chapters) == written[: max(1, len(written) // 2)]
         assert major.covers_to == chapters[major.chapters[-1]].last
+
+
+def cut(memory: int, verbatim: int) -> Fold:
+    return Fold("cut", 410, (0,), (0,), (), memory, verbatim)
+
+
+@pytest.mark.parametrize(
+    ("memory", "verbatim", "chapters", "fold", "major"),
+    [
+        # 44,000 of chapters and 12,000: a cut leaves 45,100 + 3,000 = 48,100 > 48,000 - 8,500
+        (44_000, 12_000, 40, cut(45_100, 3_000), Major(200, tuple(range(20)))),
+        # 39,500 is half the headroom
+        (22_000, 34_000, 20, cut(23_500, 16_001), Major(100, tuple(range(10)))),
+        (22_000, 34_000, 20, cut(23_500, 16_000), None),
+        # no fold at all was worth it
+        (44_000, 12_000, 40, None, Major(200, tuple(range(20)))),
+        # one character below the ceiling there is time yet
+        (44_000, 11_999, 40, None, None),
+        # what fills the view is no chapter
+        (55_000, 1_000, 5, None, None),
+    ],
+)
+def test_plan_gist_stand_in(
+    memory: int, verbatim: int, chapters: int, fold: Fold | None, major: Major | None
+) -> None:
+    state = ViewState(
+        10 * chapters,
+        memory,
+        (Mark(10 * chapters + 1, verbatim, True),),
+        stack=stack(*[1_100] * chapters),
+    )
+    assert plan_gist_stand_in(LOCAL, state, fold) == major
+
+
+def test_a_summarizer_that_never_answers() -> None:
+    """900,000 characters and no model at all: stand-ins and their gists keep the view below
+    the ceiling, in steps of 25,000 (from 31,000 to 56,000), so 36 of them."""
+    life = Life(LOCAL, wait=10**6)
+    for _ in range(3_000):
+        life.take_turn(150, 150)
+    assert max(life.prompts) < LOCAL.ceiling
+    assert {fold.kind for fold in life.folds} == {"cut"}
+    assert 30 <= len(life.folds) <= 45
+    assert life.condensed > 0

@@ -93,6 +93,22 @@ def test_what_is_said_again_stands_once() -> None:
     assert write_stand_in(lines, 1_100) == "Anna: My cat is called Snow.\nAnna: It is white."
 
 
+def test_a_giant_message_is_read_in_windows() -> None:
+    """2 MB in milliseconds: whole sentences from its beginning to its end."""
+    days = [f"On day {i} the captain of ship {i * 7} sailed." for i in range(50_000)]
+    for text in (" ".join(days), "\n".join(days)):
+        extract = write_stand_in([Line("A", "A log: "), Line("A", text)], 1_100).splitlines()
+        said = [line.removeprefix("A: ") for line in extract]
+        assert set(said) <= {*days, "A log:"}
+        found = [days.index(day) for day in said if day in days]
+        assert found[0] < 10_000 and found[-1] > 40_000
+
+
+def test_a_giant_text_without_sentences_is_cut_like_any() -> None:
+    extract = write_stand_in([Line("A", "字" * 500_000)], 1_100)
+    assert extract.startswith("A: 字") and extract.endswith(" …")
+
+
 def test_a_tools_mark_is_never_cut() -> None:
     lines = [Line("tool", "[result of f: Rain. Then sun. Wind 7.]"), Line("Kai", "It rains.")]
     assert write_stand_in(lines, 300) == (
