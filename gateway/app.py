@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
@@ -96,18 +96,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running(context: Context) -> AsyncIterator[None]:
-    """The program as it runs: store open, backends started, dead runs accounted for."""
-    await asyncio.get_running_loop().run_in_executor(None, context.store.open)
-    try:
+    """The program as it runs: store open, dead runs accounted for, backends started.
+
+    Raises ConfigurationError where the database cannot be opened or brought up to date. Whatever
+    was opened is closed, in the reverse order.
+    """
+    async with AsyncExitStack() as opened:
+        opened.callback(context.store.close)
+        await asyncio.get_running_loop().run_in_executor(None, context.store.open)
         await _announce(context)
+        opened.push_async_callback(context.store.write, end_boot, context.boot)
         for backend in context.backends.values():
+            opened.push_async_callback(backend.aclose)
             await backend.start()
         yield
-    finally:
-        for backend in context.backends.values():
-            await backend.aclose()
-        await context.store.write(end_boot, context.boot)
-        context.store.close()
 
 
 async def _announce(context: Context) -> None:

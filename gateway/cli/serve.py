@@ -39,9 +39,8 @@ def serve_command(
     host: str | None, port: int | None, policies: Path | None, database_url: str | None
 ) -> None:
     """Run the gateway until it is told to stop (Ctrl-C, SIGTERM)."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("foldgate").setLevel(logging.INFO)
     settings = settings_of(host=host, port=port, policies=policies, database_url=database_url)
     from gateway.app import create_app
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 from gateway.errors import ConfigurationError
 from gateway.store.migrations import HEAD, current, migrate
@@ -126,7 +126,7 @@ class Store:
             raise ConfigurationError(f"the folder of the database does not exist: {folder}")
         try:
             migrate(self._writer)
-        except OperationalError as error:
+        except DatabaseError as error:
             raise ConfigurationError(f"the database cannot be opened: {error.orig}") from error
 
     def examine(self) -> tuple[bool, str]:

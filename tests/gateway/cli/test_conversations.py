@@ -1,0 +1,127 @@
+"""Conversations from the command line: told to their owner, written out whole, deleted for good."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.cli.conftest import Run, Seeded
+
+
+def test_list_is_the_owners(run: Run, seeded: Seeded) -> None:
+    done = run("conversations", "list", "--json")
+    (mine,) = json.loads(done.stdout)["conversations"]
+    assert (mine["id"], mine["messages"], mine["owner"]) == (seeded.mine.id, 7, "local")
+    done = run("conversations", "list", "--owner", "anna", "--user", "u1", "--json")
+    assert [one["id"] for one in json.loads(done.stdout)["conversations"]] == [seeded.hers.id]
+    assert json.loads(run("conversations", "list", "--owner", "x", "--json").stdout) == {
+        "conversations": []
+    }
+
+
+def test_list_for_people(run: Run, seeded: Seeded) -> None:
+    done = run("conversations", "list")
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{seeded.mine.id}  2023-11-14T22:13:20.001Z")
+    assert "7 messages" in done.stdout
+    assert done.stderr == "1 conversations of local\n"
+
+
+def test_show_as_json(run: Run, seeded: Seeded) -> None:
+    shown = json.loads(run("conversations", "show", "chat-1", "--json").stdout)
+    assert shown["conversation"]["id"] == seeded.mine.id
+    assert [m["id"] for m in shown["messages"]] == [node.id for node in seeded.nodes]
+    assert shown["messages"][-1]["content"] == "half \ud83d, 全部, 👍"
+    assert shown["memory"]["views"][0]["border"] == seeded.nodes[1].id
+    last = json.loads(run("conversations", "show", "chat-1", "--last", "2", "--json").stdout)
+    assert last["messages"] == shown["messages"][-2:]
+
+
+def test_show_for_people(run: Run, seeded: Seeded) -> None:
+    done = run("conversations", "show", seeded.mine.id)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2023-11-14T22:13:20.000Z  user: ask? 00000"
+    assert lines[-1].endswith("user: half �, 全部, 👍")
+    assert "view of local-fold: memory 321, verbatim" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "export", "delete"])
+def test_what_is_not_the_owners_is_not_there(run: Run, seeded: Seeded, command: str) -> None:
+    for id in (seeded.hers.id, "conv_none"):
+        done = run("conversations", command, id)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr == f"foldgate: local has no conversation {id}\n"
+
+
+def lines_of(text: str) -> dict[str, list[dict[str, Any]]]:
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for line in text.splitlines():
+        one = json.loads(line)
+        kinds.setdefault(one.pop("type"), []).append(one)
+    return kinds
+
+
+def test_export_holds_every_branch_and_the_memory(run: Run, seeded: Seeded) -> None:
+    kinds = lines_of(run("conversations", "export", seeded.mine.id).stdout)
+    nodes = seeded.nodes
+    assert kinds["conversation"][0]["aliases"] == ["chat-1"]
+    assert [(m["id"], m["parent"]) for m in kinds["message"]] == [
+        (nodes[0].id, None),
+        *((child.id, parent.id) for parent, child in pairwise(nodes)),
+        (seeded.other.id, nodes[4].id),
+    ]
+    assert json.loads(kinds["message"][6]["raw"]) == {
+        "role": "user",
+        "content": "half \ud83d, 全部, 👍",
+    }
+    chapter, debt = kinds["chapter"]
+    assert (chapter["first"], chapter["last"]) == (nodes[0].id, nodes[1].id)
+    assert [version["text"] for version in chapter["versions"]] == ["They met."]
+    assert debt["versions"] == []
+    (fold,) = kinds["fold"]
+    assert fold["memory"] == [[chapter["id"], 1]]
+    assert fold["gist"] == ["local-fold", nodes[1].id, 1]
+    assert (fold["at"], fold["border"]) == (nodes[4].id, nodes[1].id)
+    (gist,) = kinds["gist"]
+    assert gist["sources"] == [[chapter["id"], 1]]
+    (attempt,) = kinds["attempt"]
+    assert (attempt["asked"], attempt["reply"], attempt["system"]) == (nodes[4].id, nodes[5].id, 1)
+    assert attempt["fold"] == ["local-fold", nodes[4].id]
+    assert kinds["system"][0]["messages"] == [[0, {"role": "system", "content": "They met."}]]
+    assert kinds["quarantine"][0]["chapter"] == debt["id"]
+    assert kinds["ratio"] == [{"backend": "local-glm", "chars_per_token": 3.5}]
+
+
+def test_export_to_a_file_is_the_same(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = run("conversations", "export", seeded.mine.id, "--out", str(out), "--json")
+    text = out.read_text()
+    assert json.loads(done.stdout) == {
+        "id": seeded.mine.id,
+        "file": str(out),
+        "lines": len(text.splitlines()),
+    }
+    assert text == run("conversations", "export", seeded.mine.id).stdout
+
+
+def test_delete_asks_and_then_deletes(run: Run, seeded: Seeded) -> None:
+    kept = run("conversations", "delete", "chat-1", input="n\n")
+    assert (kept.exit_code, kept.stdout) == (1, "")
+    assert run("conversations", "show", "chat-1").exit_code == 0
+    done = run("conversations", "delete", "chat-1", "--yes", "--json")
+    assert json.loads(done.stdout) == {"id": seeded.mine.id, "deleted": True}
+    assert run("conversations", "show", "chat-1").exit_code == 1
+    held = b"".join(p.read_bytes() for p in seeded.path.parent.glob("foldgate.db*"))
+    assert b"They met." not in held
+    assert seeded.hers.id.encode() in held
+
+
+def test_delete_without_a_policies_file_says_so(run: Run, seeded: Seeded) -> None:
+    Path("policies.yaml").write_text("version: 1\n")
+    done = run("conversations", "delete", "chat-1", "--yes")
+    assert done.exit_code == 0
+    assert "without the policies file" in done.stderr

@@ -1,0 +1,54 @@
+"""Whether the program could run as it is configured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.cli.conftest import Run, Seeded
+from tests.gateway.seeds import POLICIES
+
+
+def report(run: Run, *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = run("doctor", "--json", *arguments)
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_machine_that_is_ready(run: Run, seeded: Seeded) -> None:
+    code, found = report(run)
+    assert code == 0
+    assert found["ok"] is True
+    assert found["database"]["ok"] is True
+    assert found["database"]["file"] == str(seeded.path)
+    assert found["policies"]["problems"] == []
+    assert found["backends"]["rehearsal"]["ok"] is True
+    down = found["backends"]["local-glm"]
+    assert (down["ok"], down["kind"], down["window_tokens"]) == (False, "llama_cpp", 65_536)
+
+
+def test_a_first_start_makes_nothing_yet(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    code, found = report(run)
+    assert (code, found["database"]["says"]) == (0, "will be made at the first start")
+    assert not (tmp_path / "foldgate.db").exists()
+
+
+def test_everything_that_is_in_the_way(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "policies.yaml").write_text("version: 1\nbackends: {}\n")
+    (tmp_path / "foldgate.db").write_bytes(b"no database " * 1_000)
+    code, found = report(run)
+    assert code == 1
+    assert found["database"]["says"].startswith("cannot be read")
+    assert len(found["policies"]["problems"]) >= 2
+    assert found["backends"] == {}
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("BAD  database: cannot be read")
+
+
+def test_another_kind_of_database(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    code, found = report(run, "--database-url", "mysql://x/y")
+    assert code == 1
+    assert "not supported" in found["database"]["says"]

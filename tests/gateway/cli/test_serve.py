@@ -1,0 +1,115 @@
+"""The server as a process: it says where it is, ends in order, and says why it cannot start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.gateway.seeds import POLICIES
+
+
+def command(tmp_path: Path, *arguments: str) -> list[str]:
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    return [
+        sys.executable,
+        "-c",
+        "from gateway.cli import main; main()",
+        "serve",
+        "--policies",
+        str(tmp_path / "policies.yaml"),
+        "--database-url",
+        f"sqlite:///{tmp_path / 'foldgate.db'}",
+        *arguments,
+    ]
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLDGATE")}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parents[3])}
+
+
+@contextmanager
+def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    process = subprocess.Popen(
+        command(tmp_path, "--port", "0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", first)
+        assert found is not None, first
+        yield process, found[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def boots(tmp_path: Path) -> list[tuple[int]]:
+    connection = sqlite3.connect(tmp_path / "foldgate.db")
+    try:
+        return connection.execute("SELECT pid FROM boots").fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+def test_it_serves_and_ends_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with served(tmp_path) as (process, address):
+        assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
+        assert httpx.get(f"{address}/v1/models").json()["object"] == "list"
+        assert boots(tmp_path) == [(process.pid,)]
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0, "")
+        assert str(tmp_path / "foldgate.db") in out
+        assert boots(tmp_path) == []
+        assert not (tmp_path / "foldgate.db-wal").exists()
+
+
+def test_a_run_that_was_killed_is_over_at_the_next_start(tmp_path: Path) -> None:
+    with served(tmp_path) as (process, _):
+        process.kill()
+        process.wait()
+        assert boots(tmp_path) == [(process.pid,)]
+    with served(tmp_path) as (process, _):
+        assert boots(tmp_path) == [(process.pid,)]
+
+
+def fails(arguments: list[str]) -> str:
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, env=environment(), timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        told = fails(command(tmp_path, "--port", port))
+    assert told == f"foldgate: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_strangers_without_keys(tmp_path: Path) -> None:
+    assert "set FOLDGATE_KEYS" in fails(command(tmp_path, "--host", "0.0.0.0"))
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "foldgate.db").write_bytes(b"no database " * 1_000)
+    assert "the database cannot be opened" in fails(command(tmp_path, "--port", "0"))
