@@ -7,7 +7,7 @@ subtraction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -19,10 +19,10 @@ from gateway.store import memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.folding import plan_debt, plan_fold, plan_token_cut
-from policies.generations import plan_major
+from policies.generations import plan_gist_stand_in, plan_major
 from policies.schema import Policy
-from policies.standin import write_stand_in
-from policies.values import ChapterState, Fold, GistState, Limits, Mark, Span, ViewState
+from policies.standin import condense, write_stand_in
+from policies.values import ChapterState, Fold, GistState, Limits, Major, Mark, Span, ViewState
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,36 @@ def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> Fol
         return fold
     loaded = load_state(connection, site, fold)
     plan = plan_fold(site.limits, loaded.state)
-    return fold if plan is None else apply_fold(connection, site, loaded, plan)
+    condensed = False
+    while major := plan_gist_stand_in(site.limits, loaded.state, plan):
+        _condense(connection, site, loaded, major)
+        condensed = True
+        loaded = load_state(connection, site, fold)
+        plan = plan_fold(site.limits, loaded.state)
+    if plan is None:
+        return fold
+    kind = "cut" if condensed else plan.kind
+    return apply_fold(connection, site, loaded, replace(plan, kind=kind), fold)
+
+
+def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) -> None:
+    """The older half of a stack that no model folded, as a gist made on the spot."""
+    rows = [loaded.stack[index] for index in major.chapters]
+    old = [loaded.gist.text] if loaded.gist else []
+    text = condense([*old, *(row.text or "" for row in rows)], site.limits.gist_length)
+    memory.add_gist(
+        connection,
+        site.conversation.pk,
+        policy=site.policy.name,
+        last_pk=rows[-1].last_pk,
+        last_depth=rows[-1].last_depth,
+        sources=[row.version_pk for row in rows if row.version_pk is not None],
+        text=_told(text),
+        origin="stand-in",
+        backend=None,
+        prompt=None,
+        now_ms=site.now_ms,
+    )
 
 
 def cut_to_window(
@@ -115,11 +144,16 @@ def cut_to_window(
     loaded = load_state(connection, site, fold)
     tokens = [max(1, round(mark.chars / ratio)) for mark in loaded.state.tail]
     plan = plan_token_cut(site.limits, loaded.state, tokens=tokens, ratio=ratio, room=room)
-    return None if plan is None else apply_fold(connection, site, loaded, plan)
+    return None if plan is None else apply_fold(connection, site, loaded, plan, fold)
 
 
-def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -> FoldRow:
-    """Write a planned fold: stand-ins for what has no chapter, the fold, a major GC's job."""
+def apply_fold(
+    connection: Connection, site: Site, loaded: Loaded, plan: Fold, before: FoldRow | None
+) -> FoldRow:
+    """Write a planned fold: stand-ins for what has no chapter, the fold, a major GC's job.
+
+    A plan that keeps the border of the fold before it renews the memory only.
+    """
     for index in plan.stand_ins:
         row = loaded.coming[index]
         _write_stand_in(connection, site, row.pk, _rows_of(loaded, row.first_depth, row.last_depth))
@@ -127,7 +161,7 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
         rows = _rows_of(loaded, span.first, span.last)
         pk = _add_debt(connection, site, span, rows)
         _write_stand_in(connection, site, pk, rows)
-    return _write_fold(connection, site, loaded, plan)
+    return _write_fold(connection, site, loaded, plan, before)
 
 
 def _rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
@@ -143,7 +177,7 @@ def _write_stand_in(
         connection,
         site.conversation.pk,
         chapter_pk,
-        text=write_stand_in(lines, site.limits.length).replace("\x00", "\ufffd"),
+        text=_told(write_stand_in(lines, site.limits.length)),
         origin="stand-in",
         backend=None,
         prompt=None,
@@ -151,7 +185,22 @@ def _write_stand_in(
     )
 
 
-def _write_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -> FoldRow:
+def _told(text: str) -> str:
+    """A stand-in's text as a database can hold it; a span of refusals only leaves none."""
+    return text.replace("\x00", "\ufffd") or "(…)"
+
+
+def _border(loaded: Loaded, plan: Fold, before: FoldRow | None) -> tuple[int, int, int]:
+    if plan.border == loaded.state.border:
+        assert before is not None
+        return before.border_pk, before.border_depth, before.border_cum
+    last = loaded.tail[plan.border - loaded.state.border - 1]
+    return last.pk, last.depth, last.cum_chars
+
+
+def _write_fold(
+    connection: Connection, site: Site, loaded: Loaded, plan: Fold, before: FoldRow | None
+) -> FoldRow:
     covered = loaded.gist.last_depth if loaded.gist else 0
     shown = [
         row
@@ -160,13 +209,12 @@ def _write_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) 
     ]
     texts = [row.text or "" for row in shown]
     rendered = render_memory(loaded.gist.text if loaded.gist else None, texts)
-    last = loaded.tail[plan.border - loaded.state.border - 1]
     fold = memory.add_fold(
         connection,
         site.conversation.pk,
         policy=site.policy.name,
         at=site.head,
-        border=(last.pk, last.depth, last.cum_chars),
+        border=_border(loaded, plan, before),
         kind=plan.kind,
         gist_pk=loaded.gist.pk if loaded.gist else None,
         memory=[row.version_pk for row in shown if row.version_pk is not None],

@@ -377,4 +377,7 @@ def finish_turn(
     if ending.prompt_tokens and abs(ratio - begun.ratio) > 0.01:
         memory.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
     site = site_of(conversation, head, setting, ratio, now_ms)
-    return folds.plan_chapters(connection, site, begun.fold)
+    due = folds.plan_chapters(connection, site, begun.fold)
+    if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
+        return site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
+    return due
