@@ -55,6 +55,12 @@ def is_wrong_language(prose: str, source: str) -> bool:
     return main == "cyrillic" and _is_other_cyrillic(told, heard)
 
 
+def is_english(text: str) -> bool:
+    """Say whether the commonest words of a text are English ones."""
+    guess = _latin_language(_plain(text))
+    return guess is not None and guess[0] == "en"
+
+
 def _plain(text: str) -> str:
     return fold(_CODE.sub(" ", text))
 

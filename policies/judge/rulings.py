@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from policies.judge.attribution import is_misattributed
 from policies.judge.continuation import is_continuation
 from policies.judge.echo import is_echo
 from policies.judge.ending import is_cut
@@ -54,6 +55,7 @@ def judge_summary(
             ("frame-leak", lambda prose: leaks_frame(prose, heard)),
             ("ungrounded", lambda prose: is_ungrounded(prose, texts, speakers)),
             ("truncated", is_cut),
+            ("misattributed", lambda prose: is_misattributed(prose, said)),
         ),
     )
 
