@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from gateway.flows import upkeep_rows as rows
 from gateway.flows.context import Context
@@ -21,8 +21,6 @@ from gateway.flows.upkeep_rows import Held
 from gateway.jobs import queue
 
 log = logging.getLogger("foldgate.upkeep")
-
-T = TypeVar("T")
 
 LEASE_MS = 60_000
 BEAT_SECONDS = 20.0
@@ -41,11 +39,6 @@ QUIET_SECONDS = 0.5
 
 SEEN_SECONDS = 90.0
 """Nobody looked at a backend for longer than this: so nothing waited for it in between."""
-
-
-async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """An `offload` for loops without threads: runs the function where it stands."""
-    return function(*arguments)
 
 
 class Upkeep:

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import (
+    Case,
     Connection,
     and_,
     case,
@@ -80,7 +81,6 @@ jobs = table(
         ),
     ),
 )
-_CONVERSATIONS = table("conversations", column("pk"), column("owner_pk"))
 
 _ENQUEUE = text(
     """
@@ -247,8 +247,19 @@ def _reap(connection: Connection, now_ms: int) -> None:
     connection.execute(
         update(jobs)
         .where(jobs.c.state == "leased", jobs.c.lease_until_ms <= now_ms)
-        .values(state="queued", lease=None, lease_until_ms=None, updated_ms=now_ms)
+        .values(
+            state="queued",
+            lease=None,
+            lease_until_ms=None,
+            run_at_ms=_not_after(now_ms),
+            updated_ms=now_ms,
+        )
     )
+
+
+def _not_after(now_ms: int) -> Case[Any]:
+    """A due time that has been reached once stays reached, wherever the clock went."""
+    return case((jobs.c.run_at_ms > now_ms, now_ms), else_=jobs.c.run_at_ms)
 
 
 def held(connection: Connection, pk: int, lease: str) -> bool:
@@ -311,7 +322,13 @@ def park(
 def release(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
     """Give the row back as it was claimed: the attempt was interrupted and counts for nothing."""
     return _let_go(
-        connection, pk, lease, state="queued", attempts=jobs.c.attempts - 1, updated_ms=now_ms
+        connection,
+        pk,
+        lease,
+        state="queued",
+        attempts=jobs.c.attempts - 1,
+        run_at_ms=_not_after(now_ms),
+        updated_ms=now_ms,
     )
 
 
@@ -342,21 +359,3 @@ def next_due(connection: Connection, *, after_ms: int | None = None) -> int | No
         statement = statement.where(ends > after_ms)
     found = connection.execute(statement).scalar()
     return None if found is None else int(found)
-
-
-def list_jobs(
-    connection: Connection,
-    *,
-    owner_pk: int | None,
-    conversation_pk: int | None = None,
-    limit: int = 1_000,
-) -> list[JobRow]:
-    """Rows of one owner (None: of all, for the operator), newest first."""
-    statement = select(*jobs.c).order_by(jobs.c.pk.desc()).limit(limit)
-    if owner_pk is not None:
-        statement = statement.join(
-            _CONVERSATIONS, _CONVERSATIONS.c.pk == jobs.c.conversation_pk
-        ).where(_CONVERSATIONS.c.owner_pk == owner_pk)
-    if conversation_pk is not None:
-        statement = statement.where(jobs.c.conversation_pk == conversation_pk)
-    return [_row(found) for found in connection.execute(statement)]
