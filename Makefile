@@ -35,7 +35,7 @@ test: $(STAMP) ## every test that needs nothing but this machine
 check: $(STAMP) ## the gate: format, lint, types, floors, and the pure room covered in full
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict policies gateway
+	$(BIN)/mypy --strict policies gateway bench
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/policies --cov=policies --cov-branch --cov-fail-under=100
 

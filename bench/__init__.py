@@ -1,0 +1,1 @@
+"""The gateway measured beside a bare relay on the same server stack: `make bench`."""
