@@ -123,10 +123,26 @@ def count_lost(
     for first, last in covered:
         told.update(range(first, last + 1))
     lost = 0
-    position = len(shown) - 1
+    waiting = list(shown)
     for depth in range(len(transcript), 0, -1):
-        if position >= 0 and shown[position] == transcript[depth - 1]:
-            position -= 1
-        elif depth not in told and transcript[depth - 1].strip():
+        text = transcript[depth - 1]
+        rest = _without_end(waiting[-1], text) if waiting else None
+        if rest is not None:
+            waiting.pop()
+            if rest:
+                waiting.append(rest)
+        elif depth not in told and text.strip():
             lost += 1
     return lost
+
+
+def _without_end(shown: str, text: str) -> str | None:
+    """What stands before text in a shown message ("" for nothing); None where it is not its end.
+
+    Backends with strict roles are shown neighbours of one role as one message, a blank line
+    between them.
+    """
+    if shown == text:
+        return ""
+    joined = f"\n\n{text}"
+    return shown[: -len(joined)] if shown.endswith(joined) else None

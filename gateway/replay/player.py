@@ -31,7 +31,7 @@ from gateway.replay.recordings import RecordedTurn, Recording, split_turns
 from gateway.replay.stage import InlineStore, VirtualBells, VirtualClock, VirtualLoop
 from gateway.settings import Settings
 from gateway.store import memory
-from gateway.store.memory import folds, versions
+from gateway.store.memory import gists, versions
 from gateway.wire.requests import ChatRequest
 from policies.schema import Backend, Model, ScriptedBackend, Tier
 
@@ -265,6 +265,4 @@ def _count_rows(connection: Connection, totals: Totals) -> None:
     totals.stand_ins += count(
         select(func.count()).select_from(versions).where(versions.c.origin == "stand-in")
     )
-    totals.majors += count(
-        select(func.count(func.distinct(folds.c.gist_pk))).where(folds.c.gist_pk.is_not(None))
-    )
+    totals.majors += count(select(func.count()).select_from(gists))
