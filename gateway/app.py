@@ -18,6 +18,8 @@ from gateway.api.errors import add_error_handlers
 from gateway.backends.base import Backend
 from gateway.clock import Clock, SystemClock
 from gateway.flows.context import Context
+from gateway.flows.upkeep import Upkeep
+from gateway.jobs.bells import Bells
 from gateway.policy_file import LoadedPolicies, load_policies
 from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, record_revision
@@ -36,6 +38,9 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
     Raises PolicyFileError and ConfigurationError.
     """
     context = build_context(settings, clock or SystemClock())
+    upkeep = Upkeep(context)
+    bells = Bells(upkeep, context.clock)
+    context.ring = bells.ring
     app = FastAPI(
         title="Foldgate",
         lifespan=_lifespan,
@@ -45,6 +50,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
         openapi_url=None,
     )
     app.state.context = context
+    app.state.upkeep = upkeep
+    app.state.bells = bells
     app.state.keyring = Keyring.of(settings)
     app.state.began_s = context.clock.now_ms() // 1_000
     app.add_middleware(Door, body_limit=settings.body_limit, keyless=not settings.keys)
@@ -89,14 +96,14 @@ def _build_backend(name: str, config: BackendConfig, clock: Clock) -> Backend:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    context: Context = app.state.context
-    async with running(context):
+    async with running(app.state.context, app.state.bells):
         yield
 
 
 @asynccontextmanager
-async def running(context: Context) -> AsyncIterator[None]:
-    """The program as it runs: store open, dead runs accounted for, backends started.
+async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
+    """The program as it runs: store open, dead runs accounted for, backends started, bells
+    ringing.
 
     Raises ConfigurationError where the database cannot be opened or brought up to date. Whatever
     was opened is closed, in the reverse order.
@@ -109,6 +116,8 @@ async def running(context: Context) -> AsyncIterator[None]:
         for backend in context.backends.values():
             opened.push_async_callback(backend.aclose)
             await backend.start()
+        opened.push_async_callback(bells.stop)
+        await bells.start()
         yield
 
 

@@ -97,7 +97,9 @@ async def erase(request: Request, id: str) -> Response:
     """Delete a conversation for good; its client's id is free for a new one."""
     scope = resolve_scope(request)
     erased = await erase_conversation(
-        context_of(request), lambda connection: find_in_scope(connection, scope, id)
+        context_of(request),
+        lambda connection: find_in_scope(connection, scope, id),
+        stop_work=request.app.state.upkeep.forget,
     )
     return json_response(dump_bytes({"id": erased.id, "deleted": True}))
 

@@ -24,13 +24,17 @@ class Erased:
 
 
 async def erase_conversation(
-    context: Context, find: Callable[[Connection], ConversationRow]
+    context: Context,
+    find: Callable[[Connection], ConversationRow],
+    *,
+    stop_work: Callable[[int], None],
 ) -> Erased:
     """Delete the conversation that find(connection) names (law 10); what find raises is raised.
 
-    Everything goes in one transaction, found and deleted in the same. Then the tails kept in
-    memory are forgotten and the WAL file is emptied, because it holds the pages as they were; the
-    database's own pages are overwritten as they are freed.
+    Everything goes in one transaction, found and deleted in the same. Work under way could write
+    nothing any more; stop_work(row number) ends its calls, so that no model reads on. Then the
+    tails kept in memory are forgotten and the WAL file is emptied, because it holds the pages as
+    they were; the database's own pages are overwritten as they are freed.
     """
     elsewhere = {name for name, backend in context.backends.items() if not backend.local}
     now_ms = context.clock.now_ms()
@@ -41,6 +45,7 @@ async def erase_conversation(
         return conversation
 
     gone = await context.store.write(delete)
+    stop_work(gone.pk)
     context.views.forget(gone.pk)
     wiped = await context.store.checkpoint()
     if not wiped:
