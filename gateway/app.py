@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,6 +29,8 @@ from policies.schema import Backend as BackendConfig
 from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile
 
 log = logging.getLogger("foldgate.app")
+
+_SURELY_A_KEY = 12
 
 
 def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
@@ -147,6 +150,11 @@ def _without_secrets(loaded: LoadedPolicies) -> str:
     text = loaded.text
     for backend in loaded.file.backends.values():
         key = getattr(backend, "api_key", None)
-        if key is not None:
-            text = text.replace(key.get_secret_value(), "[key]")
+        if key is None:
+            continue
+        secret = re.escape(key.get_secret_value())
+        text = re.sub(rf"(api_key[\"']?\s*:\s*[\"']?){secret}", r"\1[key]", text)
+        if len(key.get_secret_value()) >= _SURELY_A_KEY:
+            # Behind an anchor it may stand anywhere; a short one might be a common word.
+            text = re.sub(secret, "[key]", text)
     return text

@@ -1,0 +1,105 @@
+"""Deletion while work is under way: nothing comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from gateway.app import build_context
+from gateway.clock import SystemClock
+from gateway.errors import NotFound
+from gateway.flows.erase import erase_conversation
+from gateway.jobs import queue
+from gateway.settings import Settings
+from gateway.store import memory
+from gateway.store.transcript import ConversationRow
+from tests.gateway.seeds import NOW, POLICIES, add_conversation, add_memory, talk
+
+
+async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(POLICIES)
+    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    context = build_context(Settings(policies=policies, database_url=url), SystemClock())
+    store = context.store
+    store.open()
+    try:
+        conversation, nodes = store.writing(add_conversation, talk(3))
+        store.writing(add_memory, conversation, nodes)
+        (job,) = store.writing(
+            queue.claim, now_ms=NOW + 60_000, lease="l", lease_ms=60_000, blocked=(), limit=1
+        )
+        debt = store.reading(memory.all_chapters, conversation.pk)[1].pk
+        stopped: list[int] = []
+
+        erased = await erase_conversation(
+            context, lambda connection: conversation, stop_work=stopped.append
+        )
+
+        assert (erased.id, erased.wiped_files) == (conversation.id, True)
+        assert stopped == [conversation.pk]
+        assert not store.reading(queue.held, job.pk, "l")
+        assert not store.writing(queue.complete, job.pk, "l", NOW)
+
+        def write_late(connection: Connection) -> None:
+            memory.add_version(
+                connection,
+                conversation.pk,
+                debt,
+                text="They met again.",
+                origin="model",
+                backend="local-glm",
+                prompt="1",
+                now_ms=NOW,
+            )
+
+        with pytest.raises(IntegrityError):
+            store.writing(write_late)
+    finally:
+        store.close()
+
+
+async def test_what_cannot_be_found_deletes_nothing(tmp_path: Path) -> None:
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(POLICIES)
+    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    context = build_context(Settings(policies=policies, database_url=url), SystemClock())
+    context.store.open()
+    stopped: list[int] = []
+
+    def find(connection: Connection) -> ConversationRow:
+        raise NotFound("no")
+
+    try:
+        with pytest.raises(NotFound):
+            await erase_conversation(context, find, stop_work=stopped.append)
+    finally:
+        context.store.close()
+    assert stopped == []
+
+
+async def test_a_reader_in_the_way_of_the_wal_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("gateway.store.engine.CHECKPOINT_WAIT_MS", 1)
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(POLICIES)
+    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    context = build_context(Settings(policies=policies, database_url=url), SystemClock())
+    store = context.store
+    store.open()
+    try:
+        conversation, _ = store.writing(add_conversation, talk(1))
+        with store._reader.begin() as reader:
+            reader.exec_driver_sql("SELECT count(*) FROM messages").all()
+            erased = await erase_conversation(
+                context, lambda connection: conversation, stop_work=lambda pk: None
+            )
+        assert not erased.wiped_files
+        assert "kept the WAL file" in caplog.text
+        assert await store.checkpoint()
+    finally:
+        store.close()
