@@ -22,6 +22,7 @@ _BIG_BODY = 128 * 1024
 @router.post("/v1/chat/completions")
 async def create_chat_completion(request: Request) -> Response:
     """OpenAI's chat completion over the conversation that the request belongs to."""
+    resolve_owner(request)  # before anything of a stranger's is read
     body = await request.body()
     if len(body) <= _BIG_BODY:
         incoming = _read(request, body)
