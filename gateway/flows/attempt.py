@@ -6,30 +6,34 @@ this conversation has learned, and exactly, where the backend can count, once it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded, UpstreamFailed
+from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn_rows import (
     Begun,
     Ending,
+    Question,
     Setting,
     begin_turn,
     cut_view,
     finish_turn,
+    keep_view,
     margin_of,
     settle_view,
 )
 from gateway.prompts.view import assemble
+from gateway.store.attempts import abandon_attempt
 from gateway.wire.json_text import dumps
-from policies.budget import estimate_tokens, output_room
-from policies.messages import message_chars
+from policies.budget import OUTPUT_FLOOR, RATIO_LEAST, estimate_tokens, output_room
 from policies.schema import Tier
 
 # A prompt estimated above this share of the window is counted exactly where the backend can.
@@ -38,6 +42,7 @@ COUNT_ABOVE = 0.75
 RESERVE_SHARE = 8
 DEFAULT_OUTPUT = 4_096
 _CUTS = 3
+GONE = "the client left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +84,8 @@ async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
     backend = ctx.backends[tier.backend]
     config = ctx.policies.file.backends[tier.backend]
     window = await backend.window()
-    reserve = incoming.request.max_tokens or config.max_output or DEFAULT_OUTPUT
-    if window is not None:
-        share = 2 if incoming.request.max_tokens else RESERVE_SHARE
-        reserve = min(reserve, window // share)
+    asked = incoming.request.max_tokens
+    output = asked or config.max_output or DEFAULT_OUTPUT
     return Setting(
         backend=tier.backend,
         policy=ctx.policy(tier.policy),
@@ -91,66 +94,66 @@ async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
         keep_reasoning=getattr(config, "reasoning", "drop") == "keep",
         strict_roles=config.strict_roles,
         window=window,
-        reserve=reserve,
-        output=incoming.request.max_tokens or config.max_output or DEFAULT_OUTPUT,
-        fixed_chars=_fixed_chars(incoming, backend.image_chars),
+        reserve=_reserve(output, window, 2 if asked else RESERVE_SHARE),
+        output=output,
+        tools_chars=_tools_chars(incoming),
         revision=ctx.policies.revision,
         boot=ctx.boot,
     )
 
 
-def _fixed_chars(incoming: Incoming, image_chars: int) -> int:
-    """System texts, tools and schemas: what no fold can shorten, in characters."""
-    system = sum(message_chars(message, image_chars) for _, message in incoming.system)
+def _reserve(output: int, window: int | None, share: int) -> int:
+    """Tokens kept for the reply: what is asked, at most a share of the window, and never less
+    than the least with which a call is worth making."""
+    if window is None:
+        return output
+    return max(min(output, window // share), min(output, OUTPUT_FLOOR))
+
+
+def _tools_chars(incoming: Incoming) -> int:
+    """Tools and schemas in characters."""
     params = incoming.request.params
     schemas = [params[name] for name in ("tools", "functions", "response_format") if name in params]
-    return system + sum(len(dumps(schema)) for schema in schemas)
+    return sum(len(dumps(schema)) for schema in schemas)
 
 
 async def prepare_first(
     ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier]
 ) -> Prepared:
     """Store the request and prepare its first attempt; takes tiers from the front of the list."""
-    tier = tiers.pop(0)
-    setting = await setting_of(ctx, tier, incoming)
-    begun = await ctx.store.write(begin_turn, incoming, setting, ctx.views, ctx.clock.now_ms())
+    setting = await setting_of(ctx, tiers.pop(0), incoming)
+    work = ctx.store.write(begin_turn, incoming, setting, ctx.views, ctx.clock.now_ms())
+    begun = await _commit_view(ctx, work)
     return await _fit(ctx, incoming, request_id, tiers, setting, begun)
 
 
 async def prepare_tier(
-    ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier], begun: Begun
+    ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier], question: Question
 ) -> Prepared:
     """An attempt on the next tier for a request that is stored: its own view, from the rows."""
-    tier = tiers.pop(0)
-    setting = await setting_of(ctx, tier, incoming)
-    begun = await ctx.store.write(
-        settle_view,
-        begun.owner_pk,
-        begun.placement,
-        (begun.system, begun.system_pk),
-        setting,
-        incoming,
-        ctx.views,
-        ctx.clock.now_ms(),
-    )
-    return await _fit(ctx, incoming, request_id, tiers, setting, begun)
+    setting = await setting_of(ctx, tiers.pop(0), incoming)
+    return await _prepare_stored(ctx, incoming, request_id, tiers, setting, question)
 
 
 async def prepare_again(
     ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier], failed: Prepared
 ) -> Prepared:
     """Another attempt on the same tier; the same rows give the same bytes."""
-    begun = await ctx.store.write(
-        settle_view,
-        failed.begun.owner_pk,
-        failed.begun.placement,
-        (failed.begun.system, failed.begun.system_pk),
-        failed.setting,
-        incoming,
-        ctx.views,
-        ctx.clock.now_ms(),
-    )
-    return await _fit(ctx, incoming, request_id, tiers, failed.setting, begun)
+    question = failed.begun.question
+    return await _prepare_stored(ctx, incoming, request_id, tiers, failed.setting, question)
+
+
+async def _prepare_stored(
+    ctx: Context,
+    incoming: Incoming,
+    request_id: str,
+    tiers: list[Tier],
+    setting: Setting,
+    question: Question,
+) -> Prepared:
+    work = ctx.store.write(settle_view, question, setting, ctx.views, ctx.clock.now_ms())
+    begun = await _commit_view(ctx, work)
+    return await _fit(ctx, incoming, request_id, tiers, setting, begun)
 
 
 async def prepare_smaller(
@@ -166,13 +169,24 @@ async def prepare_smaller(
     if window is None:
         raise fault
     tokens = fault.prompt_tokens or round(window * 1.25)
-    setting = replace(
-        failed.setting, window=window, reserve=min(failed.setting.reserve, window // RESERVE_SHARE)
-    )
-    begun = await _cut(ctx, incoming, setting, failed.begun, failed.prompt_chars, tokens)
+    old = failed.setting
+    reserve = min(old.reserve, _reserve(old.output, window, RESERVE_SHARE))
+    setting = replace(old, window=window, reserve=reserve)
+    begun = await _cut(ctx, setting, failed.begun, tokens, was_sent=True)
     if begun is None:
-        return await _overflow(ctx, incoming, request_id, tiers, failed.setting, failed.begun)
+        return await _overflow(ctx, incoming, request_id, tiers, setting, failed.begun)
     return await _fit(ctx, incoming, request_id, tiers, setting, begun)
+
+
+async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
+    """Commit a view with its attempt; a client that leaves meanwhile leaves no running attempt."""
+    begun = await to_the_end(work, undo=lambda begun: _abandon(ctx, begun, GONE))
+    keep_view(begun, ctx.views)
+    return begun
+
+
+async def _abandon(ctx: Context, begun: Begun, why: str) -> None:
+    await ctx.store.write(abandon_attempt, begun.attempt_pk, why, ctx.clock.now_ms())
 
 
 async def _fit(
@@ -184,26 +198,39 @@ async def _fit(
     begun: Begun,
 ) -> Prepared:
     """Check prompt + reply + margin against the window in tokens; cut where they do not fit."""
+    try:
+        prepared = await _fitted(ctx, incoming, request_id, setting, begun)
+    except BaseException as error:
+        why = GONE if isinstance(error, asyncio.CancelledError) else "internal error"
+        await to_the_end(_abandon(ctx, begun, why))
+        raise
+    if prepared is not None:
+        return prepared
+    return await _overflow(ctx, incoming, request_id, tiers, setting, begun)
+
+
+async def _fitted(
+    ctx: Context, incoming: Incoming, request_id: str, setting: Setting, begun: Begun
+) -> Prepared | None:
     backend = ctx.backends[setting.backend]
     for _ in range(_CUTS):
         messages = _messages(begun, setting)
-        chars = prompt_chars(begun, setting)
-        tokens = await _tokens(backend, setting, begun, messages, incoming, chars)
-        asked = setting.output
+        tokens = await _tokens(backend, setting, begun, messages, incoming)
         window = setting.window
-        if window is None or tokens + setting.reserve + margin_of(window) <= window:
-            room = output_room(tokens, asked, 0 if window is None else margin_of(window), window)
-            return _prepared(backend, setting, begun, incoming, request_id, messages, room, chars)
-        cut = await _cut(ctx, incoming, setting, begun, chars, tokens)
+        margin = 0 if window is None else margin_of(window)
+        if window is None or tokens + setting.reserve + margin <= window:
+            room = output_room(tokens, setting.output, margin, window)
+            return _prepared(backend, setting, begun, incoming, request_id, messages, room)
+        cut = await _cut(ctx, setting, begun, tokens, was_sent=False)
         if cut is None:
             break
         begun = cut
-    return await _overflow(ctx, incoming, request_id, tiers, setting, begun)
+    return None
 
 
 def _messages(begun: Begun, setting: Setting) -> tuple[bytes, ...]:
     return assemble(
-        begun.system,
+        begun.question.system,
         begun.memory,
         begun.tail,
         border=begun.border,
@@ -211,9 +238,9 @@ def _messages(begun: Begun, setting: Setting) -> tuple[bytes, ...]:
     )
 
 
-def prompt_chars(begun: Begun, setting: Setting) -> int:
+def prompt_chars(begun: Begun) -> int:
     """Memory, verbatim, system texts and tools in characters."""
-    return sum(sizes(begun.fold, begun.asked)) + setting.fixed_chars
+    return sum(sizes(begun.fold, begun.asked)) + begun.fixed_chars
 
 
 async def _tokens(
@@ -222,9 +249,8 @@ async def _tokens(
     begun: Begun,
     messages: Sequence[bytes],
     incoming: Incoming,
-    chars: int,
 ) -> int:
-    estimate = estimate_tokens(chars, begun.ratio)
+    estimate = estimate_tokens(prompt_chars(begun), begun.ratio)
     if setting.window is None or estimate + setting.reserve < COUNT_ABOVE * setting.window:
         return estimate
     exact = await backend.count_tokens(messages, incoming.request.params)
@@ -232,17 +258,28 @@ async def _tokens(
 
 
 async def _cut(
-    ctx: Context, incoming: Incoming, setting: Setting, begun: Begun, chars: int, tokens: int
+    ctx: Context, setting: Setting, begun: Begun, tokens: int, *, was_sent: bool
 ) -> Begun | None:
     assert setting.window is not None
-    ratio = max(0.2, chars / max(1, tokens))
-    fixed = estimate_tokens(setting.fixed_chars, ratio)
+    ratio = max(RATIO_LEAST, prompt_chars(begun) / max(1, tokens))
+    fixed = estimate_tokens(begun.fixed_chars, ratio)
     room = setting.window - setting.reserve - margin_of(setting.window) - fixed
     if room <= 0:
         return None
-    return await ctx.store.write(
-        cut_view, begun, setting, incoming, ctx.views, room, ratio, ctx.clock.now_ms()
+    work = ctx.store.write(
+        cut_view,
+        begun,
+        setting,
+        ctx.views,
+        room,
+        ratio,
+        ctx.clock.now_ms(),
+        was_sent=was_sent,
     )
+    cut = await to_the_end(work, undo=lambda made: _abandon(ctx, made or begun, GONE))
+    if cut is not None:
+        keep_view(cut, ctx.views)
+    return cut
 
 
 async def _overflow(
@@ -255,14 +292,14 @@ async def _overflow(
 ) -> Prepared:
     """Not even the newest message fits: another tier that can, else the client is told. Stored."""
     ending = Ending("failed", None, None, "overflow")
-    await ctx.store.write(finish_turn, begun, setting, ending, ctx.clock.now_ms())
+    await to_the_end(ctx.store.write(finish_turn, begun, setting, ending, ctx.clock.now_ms()))
     if tiers:
-        return await prepare_tier(ctx, incoming, request_id, tiers, begun)
-    tokens = estimate_tokens(begun.asked.chars + setting.fixed_chars, begun.ratio)
+        return await prepare_tier(ctx, incoming, request_id, tiers, begun.question)
+    tokens = estimate_tokens(begun.asked.chars + begun.fixed_chars, begun.ratio)
     raise ContextLengthExceeded(
-        f"The newest message with system text and tools takes about {tokens} tokens; the largest "
-        f"window here holds {setting.window} including the reply. It was stored; send less text, "
-        "or use a model with a larger window.",
+        f"The newest message with system text and tools takes about {tokens} tokens, which the "
+        f"window of {setting.window} tokens does not hold beside memory and reply. It was stored; "
+        "send less text, or use a model with a larger window.",
         param="messages",
     )
 
@@ -275,7 +312,6 @@ def _prepared(
     request_id: str,
     messages: tuple[bytes, ...],
     room: int | None,
-    chars: int,
 ) -> Prepared:
     params: dict[str, Any] = incoming.request.params
     max_tokens = room or setting.output
@@ -290,4 +326,4 @@ def _prepared(
         purpose="chat",
         request_id=request_id,
     )
-    return Prepared(backend, setting, begun, call, dropped, chars)
+    return Prepared(backend, setting, begun, call, dropped, prompt_chars(begun))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from gateway.jobs.queue import enqueue
 from gateway.prompts.span import span_lines
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
-from gateway.store import memory, transcript
+from gateway.store import attempts, memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.folding import plan_debt, plan_fold, plan_token_cut
@@ -45,6 +45,7 @@ class Site:
 class Loaded:
     """A view's state with the rows it was read from."""
 
+    fold: FoldRow | None
     state: ViewState
     tail: Sequence[StoredMessage]
     stack: Sequence[ChapterRow]
@@ -60,16 +61,26 @@ def sizes(fold: FoldRow | None, head: Node) -> tuple[int, int]:
 
 
 def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Loaded:
-    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond."""
+    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond.
+
+    The stack is what the fold itself shows, each chapter with its newest version: chapters that
+    another branch has left on this path may overlap it. A newer gist takes the place of those
+    that it covers, if it ends where one of them does.
+    """
     border = fold.border_depth if fold else 0
+    shown = memory.chapters_of_fold(connection, site.conversation.pk, fold) if fold else []
     gist = memory.newest_gist(
-        connection, site.conversation.pk, site.policy.name, site.head, border=border
+        connection,
+        site.conversation.pk,
+        site.policy.name,
+        site.head,
+        border=border,
+        ends={border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)},
     )
     covered = gist.last_depth if gist else 0
-    rows = memory.chapter_row(connection, site.conversation.pk, site.head, above=covered)
+    stack = [row for row in shown if row.first_depth > covered]
+    coming = memory.chapter_row(connection, site.conversation.pk, site.head, above=border)
     tail = transcript.path_between(connection, site.head.pk, border)
-    stack = [row for row in rows if row.last_depth <= border]
-    coming = [row for row in rows if row.first_depth > border]
     state = ViewState(
         border=border,
         memory=fold.memory_chars if fold else 0,
@@ -78,10 +89,14 @@ def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Load
         ),
         coming=tuple(map(_chapter_state, coming)),
         stack=tuple(map(_chapter_state, stack)),
-        gist=None if gist is None else GistState(covered, len(gist.text) + GIST_COST),
+        gist=_gist_state(gist),
         fixed=FIXED_COST,
     )
-    return Loaded(state, tail, stack, coming, gist)
+    return Loaded(fold, state, tail, stack, coming, gist)
+
+
+def _gist_state(gist: GistRow | None) -> GistState | None:
+    return None if gist is None else GistState(gist.last_depth, len(gist.text) + GIST_COST)
 
 
 def _chapter_state(row: ChapterRow) -> ChapterState:
@@ -95,29 +110,33 @@ def _chapter_state(row: ChapterRow) -> ChapterState:
 
 
 def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
-    """The fold that this turn's view stands on: a new one where the plan says so."""
-    if sum(sizes(fold, site.head)) <= site.limits.start:
+    """The fold that this turn's view stands on: a new one where the plan says so.
+
+    A message that was asked before under this policy keeps the view that it saw (law 3), whatever
+    became ready since. An ordinary fold waits for a user message (law 5); a cut cannot wait.
+    """
+    total = sum(sizes(fold, site.head))
+    if total <= site.limits.start:
+        return fold
+    if total < site.limits.ceiling and not site.head.opens:
+        return fold
+    if attempts.was_asked(connection, site.head.pk, site.policy.name):
         return fold
     loaded = load_state(connection, site, fold)
     plan = plan_fold(site.limits, loaded.state)
-    condensed = False
     while major := plan_gist_stand_in(site.limits, loaded.state, plan):
-        _condense(connection, site, loaded, major)
-        condensed = True
-        loaded = load_state(connection, site, fold)
+        loaded = _with_gist(loaded, _condense(connection, site, loaded, major))
         plan = plan_fold(site.limits, loaded.state)
-    if plan is None:
-        return fold
-    kind = "cut" if condensed else plan.kind
-    return apply_fold(connection, site, loaded, replace(plan, kind=kind), fold)
+        plan = None if plan is None else replace(plan, kind="cut")
+    return fold if plan is None else apply_fold(connection, site, loaded, plan)
 
 
-def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) -> None:
+def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) -> GistRow:
     """The older half of a stack that no model folded, as a gist made on the spot."""
     rows = [loaded.stack[index] for index in major.chapters]
     old = [loaded.gist.text] if loaded.gist else []
     text = condense([*old, *(row.text or "" for row in rows)], site.limits.gist_length)
-    memory.add_gist(
+    pk = memory.add_gist(
         connection,
         site.conversation.pk,
         policy=site.policy.name,
@@ -130,6 +149,15 @@ def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) 
         prompt=None,
         now_ms=site.now_ms,
     )
+    gist = memory.gist_by_pk(connection, pk)
+    assert gist is not None, "it was written a line above"
+    return gist
+
+
+def _with_gist(loaded: Loaded, gist: GistRow) -> Loaded:
+    stack = [row for row in loaded.stack if row.first_depth > gist.last_depth]
+    state = replace(loaded.state, gist=_gist_state(gist), stack=tuple(map(_chapter_state, stack)))
+    return replace(loaded, state=state, stack=stack, gist=gist)
 
 
 def cut_to_window(
@@ -144,16 +172,15 @@ def cut_to_window(
     loaded = load_state(connection, site, fold)
     tokens = [max(1, round(mark.chars / ratio)) for mark in loaded.state.tail]
     plan = plan_token_cut(site.limits, loaded.state, tokens=tokens, ratio=ratio, room=room)
-    return None if plan is None else apply_fold(connection, site, loaded, plan, fold)
+    return None if plan is None else apply_fold(connection, site, loaded, plan)
 
 
-def apply_fold(
-    connection: Connection, site: Site, loaded: Loaded, plan: Fold, before: FoldRow | None
-) -> FoldRow:
+def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -> FoldRow:
     """Write a planned fold: stand-ins for what has no chapter, the fold, a major GC's job.
 
     A plan that keeps the border of the fold before it renews the memory only.
     """
+    taken = [loaded.coming[index].pk for index in plan.chapters]
     for index in plan.stand_ins:
         row = loaded.coming[index]
         _write_stand_in(connection, site, row.pk, _rows_of(loaded, row.first_depth, row.last_depth))
@@ -161,7 +188,36 @@ def apply_fold(
         rows = _rows_of(loaded, span.first, span.last)
         pk = _add_debt(connection, site, span, rows)
         _write_stand_in(connection, site, pk, rows)
-    return _write_fold(connection, site, loaded, plan, before)
+        taken.append(pk)
+    shown = [*loaded.stack, *memory.chapters_by_pk(connection, site.conversation.pk, taken)]
+    gist = _gist_within(connection, site, loaded.gist, shown, plan.border)
+    covered = gist.last_depth if gist else 0
+    return _write_fold(
+        connection,
+        site,
+        replace(loaded, gist=gist),
+        plan,
+        [row for row in shown if row.first_depth > covered],
+    )
+
+
+def _gist_within(
+    connection: Connection,
+    site: Site,
+    planned: GistRow | None,
+    shown: Sequence[ChapterRow],
+    border: int,
+) -> GistRow | None:
+    """The planned gist, or one that covers more: on a branch the chapters that a step takes in may
+    lie behind a gist already."""
+    return memory.newest_gist(
+        connection,
+        site.conversation.pk,
+        site.policy.name,
+        site.head,
+        border=border,
+        ends={planned.last_depth if planned else 0, *(row.last_depth for row in shown)},
+    )
 
 
 def _rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
@@ -190,36 +246,24 @@ def _told(text: str) -> str:
     return text.replace("\x00", "\ufffd") or "(…)"
 
 
-def _border(loaded: Loaded, plan: Fold, before: FoldRow | None) -> tuple[int, int, int]:
-    if plan.border == loaded.state.border:
-        assert before is not None
-        return before.border_pk, before.border_depth, before.border_cum
-    last = loaded.tail[plan.border - loaded.state.border - 1]
-    return last.pk, last.depth, last.cum_chars
-
-
 def _write_fold(
-    connection: Connection, site: Site, loaded: Loaded, plan: Fold, before: FoldRow | None
+    connection: Connection, site: Site, loaded: Loaded, plan: Fold, shown: Sequence[ChapterRow]
 ) -> FoldRow:
-    covered = loaded.gist.last_depth if loaded.gist else 0
-    shown = [
-        row
-        for row in memory.chapter_row(connection, site.conversation.pk, site.head, above=covered)
-        if row.last_depth <= plan.border and row.version_pk is not None
-    ]
+    _check_unbroken(loaded.gist, shown, plan.border)
     texts = [row.text or "" for row in shown]
     rendered = render_memory(loaded.gist.text if loaded.gist else None, texts)
+    origins = [row.origin for row in shown] + ([loaded.gist.origin] if loaded.gist else [])
     fold = memory.add_fold(
         connection,
         site.conversation.pk,
         policy=site.policy.name,
         at=site.head,
-        border=_border(loaded, plan, before),
+        border=_border(loaded, plan),
         kind=plan.kind,
         gist_pk=loaded.gist.pk if loaded.gist else None,
         memory=[row.version_pk for row in shown if row.version_pk is not None],
         memory_chars=sum(len(message["content"]) for message in rendered),
-        stand_ins=sum(row.origin == "stand-in" for row in shown),
+        stand_ins=origins.count("stand-in"),
         revision=site.revision,
         now_ms=site.now_ms,
     )
@@ -227,12 +271,33 @@ def _write_fold(
     return fold
 
 
+def _border(loaded: Loaded, plan: Fold) -> tuple[int, int, int]:
+    """(row number, depth, cum_chars) of the last folded message; a renewal leaves it in place."""
+    if plan.border == loaded.state.border:
+        assert loaded.fold is not None, "a memory can be renewed only where there is one"
+        return loaded.fold.border_pk, loaded.fold.border_depth, loaded.fold.border_cum
+    last = loaded.tail[plan.border - loaded.state.border - 1]
+    return last.pk, last.depth, last.cum_chars
+
+
+def _check_unbroken(gist: GistRow | None, shown: Sequence[ChapterRow], border: int) -> None:
+    """Raises where gist and chapters would not tell every message up to the border exactly once:
+    a turn that fails is better than a past that is lost."""
+    end = gist.last_depth if gist else 0
+    for row in shown:
+        if row.first_depth != end + 1 or row.version_pk is None:
+            raise RuntimeError(f"chapter {row.id} does not follow depth {end}")
+        end = row.last_depth
+    if end != border:
+        raise RuntimeError(f"the memory ends at depth {end}, the border is {border}")
+
+
 def _plan_gist(
     connection: Connection, site: Site, gist: GistRow | None, shown: Sequence[ChapterRow]
 ) -> None:
     """A major GC in the background, where the stack that is shown now has grown too long."""
-    known = None if gist is None else GistState(gist.last_depth, len(gist.text) + GIST_COST)
-    major = plan_major(site.limits, known, [_chapter_state(row) for row in shown])
+    states = [_chapter_state(row) for row in shown]
+    major = plan_major(site.limits, _gist_state(gist), states)
     if major is None:
         return
     folded = [shown[index] for index in major.chapters]

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.errors import Conflict
+from gateway.errors import BadRequest, Conflict
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
-from gateway.wire.json_text import dumps
+from gateway.wire.json_text import NotJson, dumps
 from gateway.wire.requests import ChatRequest, split_system
 from policies.messages import canonical_message, message_chars, message_text
 
@@ -46,14 +46,12 @@ class Placement:
     """The conversation, the message that is asked now, and what the request told of its place.
 
     offset: how many messages of the path stand before the request's first chain message (what
-    the client trimmed or never sends). is_new: the conversation was begun by this request.
+    the client trimmed or never sends); 0: the request told the whole path.
     """
 
     conversation: ConversationRow
     asked: Node
     offset: int
-    resent: bool
-    is_new: bool
 
 
 def prepare(
@@ -93,18 +91,25 @@ def place(
     parent: Node | None = None
     if not is_new:
         known, parent = _known(connection, incoming, conversation)
-    new = [
-        to_new_message(message, incoming.canonicals[index], image_chars)
-        for index, message in enumerate(incoming.chain)
-        if index > known
-    ]
+    new = _new_messages(incoming, known + 1, image_chars)
     nodes = transcript.append_messages(connection, conversation, parent, new, now_ms)
     asked = nodes[-1] if nodes else parent
     assert asked is not None
-    resent = known >= 0
-    if resent and not conversation.resends:
+    offset = asked.depth - len(incoming.chain)
+    # A lone message is told twice by a mere retry, and says nothing about the client's habits.
+    if known >= 0 and offset == 0 and len(incoming.chain) > 1 and not conversation.resends:
         transcript.mark_resending(connection, conversation.pk)
-    return Placement(conversation, asked, asked.depth - len(incoming.chain), resent, is_new)
+    return Placement(conversation, asked, offset)
+
+
+def _new_messages(incoming: Incoming, start: int, image_chars: int) -> list[transcript.NewMessage]:
+    try:
+        return [
+            to_new_message(incoming.chain[index], incoming.canonicals[index], image_chars)
+            for index in range(start, len(incoming.chain))
+        ]
+    except NotJson as error:
+        raise BadRequest(f"A message cannot be stored: {error}.", param="messages") from None
 
 
 def to_new_message(
@@ -149,12 +154,22 @@ def _same_key(connection: Connection, incoming: Incoming, owner_pk: int) -> Plac
     conversation = transcript.conversation_by_pk(connection, owner_pk, conversation_pk)
     assert conversation is not None
     asked = transcript.node_by_pk(connection, message_pk)
-    if asked.content != transcript.content_digest(incoming.canonicals[-1]):
+    if asked.content != transcript.content_digest(incoming.canonicals[-1]) or not _is_named(
+        connection, incoming, conversation
+    ):
         raise Conflict(
             "This Idempotency-Key was used for another message; choose a new key.",
             code="idempotency_key_reused",
         )
-    return Placement(conversation, asked, asked.depth - len(incoming.chain), False, False)
+    return Placement(conversation, asked, max(0, asked.depth - len(incoming.chain)))
+
+
+def _is_named(connection: Connection, incoming: Incoming, conversation: ConversationRow) -> bool:
+    """Whether the request names this conversation, or none."""
+    if incoming.conversation is None:
+        return True
+    found = transcript.find_conversation(connection, conversation.owner_pk, incoming.conversation)
+    return found is not None and found.pk == conversation.pk
 
 
 def _conversation(
@@ -182,9 +197,23 @@ def _by_chain(connection: Connection, incoming: Incoming, owner_pk: int) -> Conv
     for pk, index, anchored in transcript.conversations_by_chain(
         connection, owner_pk, incoming.chains
     ):
-        if anchored or (incoming.retried and index == last):
-            return transcript.conversation_by_pk(connection, owner_pk, pk)
+        if not anchored and not (incoming.retried and index == last):
+            continue
+        found = transcript.conversation_by_pk(connection, owner_pk, pk)
+        if found is not None and (anchored or _ends_there(connection, found, incoming.chains[-1])):
+            return found
     return None
+
+
+def _ends_there(connection: Connection, conversation: ConversationRow, chain: str) -> bool:
+    """Whether nothing was said behind this message but its reply: what a retry asks again. An
+    older chat with the same opening has gone on."""
+    if conversation.head_pk is None:
+        return False
+    head = transcript.node_by_pk(connection, conversation.head_pk)
+    if head.chain != chain and head.parent_pk is not None:
+        head = transcript.node_by_pk(connection, head.parent_pk)
+    return head.chain == chain
 
 
 def _known(
@@ -197,26 +226,38 @@ def _known(
         else transcript.node_by_pk(connection, conversation.head_pk)
     )
     alone = len(incoming.chain) == 1
-    if alone and head is not None and not conversation.resends:
-        return _alone(connection, incoming, head)
+    if alone and head is not None:
+        if (asked := _asked_again(connection, incoming, head)) is not None:
+            return 0, asked
+        if not conversation.resends:
+            return -1, head
     found = transcript.deepest_known(connection, conversation, incoming.chains)
     if found is not None:
         return found
     if head is None or alone:
         return -1, head
+    if (asked := _asked_again(connection, incoming, head)) is not None:
+        return len(incoming.chain) - 1, asked
     aligned = _align_tail(connection, incoming, conversation, head)
     return aligned if aligned is not None else (-1, head)
 
 
-def _alone(connection: Connection, incoming: Incoming, head: Node) -> tuple[int, Node | None]:
-    """A message sent alone is new, unless the client says that it tries again."""
-    if incoming.retried:
-        asked = head
-        if head.role == "assistant" and head.parent_pk is not None:
-            asked = transcript.node_by_pk(connection, head.parent_pk)
-        if asked.content == transcript.content_digest(incoming.canonicals[0]):
-            return 0, asked
-    return -1, head
+def _asked_again(connection: Connection, incoming: Incoming, head: Node) -> Node | None:
+    """The last question, where the client says that it tries again and asks just that.
+
+    Messages sent without the history before them are new otherwise: a person may say "yes" twice.
+    """
+    if not incoming.retried:
+        return None
+    asked: Node | None = head
+    if head.role == "assistant" and head.parent_pk is not None:
+        asked = transcript.node_by_pk(connection, head.parent_pk)
+    at = asked
+    for canonical in reversed(incoming.canonicals):
+        if at is None or at.content != transcript.content_digest(canonical):
+            return None
+        at = None if at.parent_pk is None else transcript.node_by_pk(connection, at.parent_pk)
+    return asked
 
 
 def _align_tail(

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.backends.base import Chunk, Completion
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.errors import ContextLengthExceeded
 from gateway.flows.attempt import (
+    GONE,
     Prepared,
     order_tiers,
     prepare_again,
@@ -24,6 +26,7 @@ from gateway.flows.attempt import (
     prepare_smaller,
     prepare_tier,
 )
+from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn_rows import Ending, finish_turn
@@ -62,6 +65,7 @@ class Turn:
     tiers: list[Tier]
     is_sent: bool = False
     attempts: int = 1
+    first_fault: UpstreamFault | None = None
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
 
     async def stream(self) -> AsyncGenerator[Chunk]:
@@ -74,6 +78,7 @@ class Turn:
             try:
                 async with aclosing(self._relay()) as chunks:
                     async for chunk in chunks:
+                        self.is_sent = True
                         yield chunk
                 return
             except UpstreamFault as fault:
@@ -102,9 +107,9 @@ class Turn:
                         else:
                             held.append(chunk)  # the end is told once the reply is safe
             except BaseException as error:
-                await _to_the_end(self._finish_failed(error))
+                await to_the_end(self._finish_failed(error))
                 raise
-            await _to_the_end(self._finish("done"))
+            await to_the_end(self._finish("done"))
         for chunk in held:
             yield chunk
 
@@ -119,9 +124,9 @@ class Turn:
                 completion = await self.prepared.backend.complete(self.prepared.call)
                 self.reply = ReplyBuilder.from_completion(completion.parsed)
             except BaseException as error:
-                await _to_the_end(self._finish_failed(error))
+                await to_the_end(self._finish_failed(error))
                 raise
-            await _to_the_end(self._finish("done"))
+            await to_the_end(self._finish("done"))
         return completion
 
     async def _finish_failed(self, error: BaseException) -> None:
@@ -131,7 +136,7 @@ class Turn:
                 self.reply = ReplyBuilder.from_completion(error.received)
             await self._finish("failed" if self.reply.is_empty else "partial", error.kind)
         elif isinstance(error, (asyncio.CancelledError, GeneratorExit)):
-            await self._finish("cancelled", "the client left")
+            await self._finish("cancelled", GONE)
         else:
             await self._finish("failed", "internal error")
 
@@ -164,20 +169,28 @@ class Turn:
             self.ctx.turn_ended(backend)
 
     async def _next_attempt(self, fault: UpstreamFault) -> None:
-        """Prepare another attempt, or raise the fault: no budget is left, or no hope."""
+        """Prepare another attempt, or raise: no budget is left, or no hope.
+
+        Where a fallback failed too, the client is told the fault that led to it.
+        """
+        first = self.first_fault or fault
         if self.attempts >= ATTEMPTS:
-            raise fault
+            raise first
         self.attempts += 1
         log.info("attempt %d of %s ended: %s", self.attempts - 1, self.request_id, fault.kind)
         place = (self.ctx, self.incoming, self.request_id, self.tiers)
         if fault.kind is FaultKind.OVERFLOW and self.attempts == 2:
             self.prepared = await prepare_smaller(*place, self.prepared, fault)
         elif fault.kind in _ELSEWHERE and self.tiers:
-            self.prepared = await prepare_tier(*place, self.prepared.begun)
+            self.first_fault = first
+            try:
+                self.prepared = await prepare_tier(*place, self.prepared.begun.question)
+            except ContextLengthExceeded:
+                raise first from None
         elif fault.kind in _ONCE_MORE and self.attempts == 2:
             self.prepared = await prepare_again(*place, self.prepared)
         else:
-            raise fault
+            raise first
 
 
 async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
@@ -188,13 +201,3 @@ async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
     tiers = await order_tiers(ctx, incoming.request.model)
     prepared = await prepare_first(ctx, incoming, request_id, tiers)
     return Turn(ctx, incoming, request_id, prepared, tiers)
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Let a commit finish although the request around it is being cancelled."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        raise

@@ -13,10 +13,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.folds import Site
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
-from gateway.flows.views import CachedTail, ViewCache
+from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.span import span_lines
 from gateway.prompts.view import Tail, TailMessage, render_memory
 from gateway.store import attempts, memory, transcript
@@ -25,7 +26,7 @@ from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dumps, loads
 from policies.budget import first_ratio, learn_ratio, limits_of
 from policies.judge import is_refusal
-from policies.messages import canonical_message
+from policies.messages import canonical_message, message_chars
 from policies.schema import Policy
 from policies.standin import write_stand_in
 
@@ -34,7 +35,10 @@ System = Sequence[tuple[int, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked)."""
+    """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked).
+
+    tools_chars: tools and schemas of the request, which stand in the prompt too.
+    """
 
     backend: str
     policy: Policy
@@ -45,33 +49,45 @@ class Setting:
     window: int | None
     reserve: int
     output: int
-    fixed_chars: int
+    tools_chars: int
     revision: str
     boot: str
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """What the first commit left: the rows' view and the attempt."""
+class Question:
+    """What is asked, the same for every tier: the message in its place, the system texts of the
+    turn with their row, the guess of characters per token, the client's key."""
 
-    owner_pk: int
     placement: Placement
+    system: System
+    system_pk: int | None
+    first_ratio: float
+    idempotency_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the first commit left: the rows' view and the attempt. fixed_chars: system texts and
+    tools, which no fold can shorten."""
+
+    question: Question
     fold: FoldRow | None
     memory: list[dict[str, Any]]
     tail: Tail
-    system: System
-    system_pk: int | None
+    view_key: ViewKey
     ratio: float
+    fixed_chars: int
     attempt_pk: int
-    cut: bool
+    is_cut: bool
 
     @property
     def asked(self) -> Node:
-        return self.placement.asked
+        return self.question.placement.asked
 
     @property
     def conversation(self) -> ConversationRow:
-        return self.placement.conversation
+        return self.question.placement.conversation
 
     @property
     def border(self) -> int:
@@ -79,12 +95,16 @@ class Begun:
 
     @property
     def view_kind(self) -> str:
-        """What x-foldgate-view says: cut on the turn of a hard cut, then what is shown."""
-        if self.fold is None:
-            return "verbatim"
-        if self.cut:
-            return "cut"
-        return "stand-in" if self.fold.stand_ins else "folded"
+        return view_kind(self.fold, is_cut=self.is_cut)
+
+
+def view_kind(fold: FoldRow | None, *, is_cut: bool) -> str:
+    """What x-foldgate-view says: cut on the turn of a hard cut, then what is shown."""
+    if fold is None:
+        return "verbatim"
+    if is_cut:
+        return "cut"
+    return "stand-in" if fold.stand_ins else "folded"
 
 
 def begin_turn(
@@ -103,96 +123,101 @@ def begin_turn(
         now_ms=now_ms,
     )
     system, system_pk = _system(connection, incoming, placement, now_ms)
-    return settle_view(
-        connection, owner_pk, placement, (system, system_pk), setting, incoming, views, now_ms
-    )
+    guess = first_ratio(_sample(incoming))
+    question = Question(placement, system, system_pk, guess, incoming.idempotency_key)
+    return _settle(connection, question, setting, views, now_ms)
 
 
 def settle_view(
-    connection: Connection,
-    owner_pk: int,
-    placement: Placement,
-    system: tuple[System, int | None],
-    setting: Setting,
-    incoming: Incoming,
-    views: ViewCache,
-    now_ms: int,
+    connection: Connection, question: Question, setting: Setting, views: ViewCache, now_ms: int
 ) -> Begun:
-    """The view of one tier for a placed message, and its attempt row (again for a fallback)."""
-    ratio = memory.token_ratio(connection, placement.conversation.pk, setting.backend)
-    if ratio is None:
-        ratio = first_ratio(_sample(incoming))
-    site = site_of(placement.conversation, placement.asked, setting, ratio, now_ms)
-    before = memory.deepest_fold(
-        connection, placement.conversation.pk, setting.policy.name, placement.asked
-    )
-    fold = folds.fold_if_due(connection, site, before)
-    is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == placement.asked.pk
-    return _show(
-        connection,
-        owner_pk,
-        placement,
-        system,
-        setting,
-        incoming,
-        views,
-        fold,
-        ratio,
-        is_cut,
-        now_ms,
-    )
+    """The view of one tier for a stored message, and its attempt row: for a fallback or once more.
+
+    Raises Conflict where the conversation was deleted meanwhile.
+    """
+    _check_there(connection, question)
+    return _settle(connection, question, setting, views, now_ms)
 
 
 def cut_view(
     connection: Connection,
     begun: Begun,
     setting: Setting,
-    incoming: Incoming,
     views: ViewCache,
     room: int,
     ratio: float,
     now_ms: int,
+    *,
+    was_sent: bool,
 ) -> Begun | None:
-    """The view cut so that memory and verbatim fit `room` tokens; None where nothing fits."""
-    site = site_of(begun.conversation, begun.asked, setting, ratio, now_ms)
+    """The view cut so that memory and verbatim fit `room` tokens; None where nothing fits.
+
+    was_sent: the attempt before went out and came back; otherwise its row takes the new view.
+    Raises Conflict where the conversation was deleted meanwhile.
+    """
+    _check_there(connection, begun.question)
+    site = site_of(begun, setting, begun.asked, ratio, now_ms)
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
-    attempts.finish_attempt(
-        connection,
-        begun.attempt_pk,
-        state="failed",
-        reply_pk=None,
-        finish_reason=None,
-        error="overflow",
-        prompt_tokens=None,
-        cached_tokens=None,
-        completion_tokens=None,
-        now_ms=now_ms,
-    )
-    return _show(
-        connection,
-        begun.owner_pk,
-        begun.placement,
-        (begun.system, begun.system_pk),
+    attempt_pk = None if was_sent else begun.attempt_pk
+    return _show(connection, begun.question, setting, views, fold, ratio, True, now_ms, attempt_pk)
+
+
+def _check_there(connection: Connection, question: Question) -> None:
+    if not transcript.is_there(connection, question.placement.conversation.pk):
+        raise Conflict(
+            "The conversation was deleted while this request was served.",
+            code="conversation_deleted",
+        )
+
+
+def _settle(
+    connection: Connection, question: Question, setting: Setting, views: ViewCache, now_ms: int
+) -> Begun:
+    placement = question.placement
+    ratio = memory.token_ratio(connection, placement.conversation.pk, setting.backend)
+    ratio = ratio or question.first_ratio
+    site = _site(
+        placement.conversation,
         setting,
-        incoming,
-        views,
-        fold,
+        fixed_chars(question.system, setting),
+        placement.asked,
         ratio,
-        True,
         now_ms,
     )
+    before = memory.deepest_fold(
+        connection, placement.conversation.pk, setting.policy.name, placement.asked
+    )
+    fold = folds.fold_if_due(connection, site, before)
+    is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == placement.asked.pk
+    return _show(connection, question, setting, views, fold, ratio, is_cut, now_ms)
 
 
-def site_of(
-    conversation: ConversationRow, head: Node, setting: Setting, ratio: float, now_ms: int
+def fixed_chars(system: System, setting: Setting) -> int:
+    """System texts, tools and schemas: what no fold can shorten, in characters."""
+    texts = sum(message_chars(message, setting.image_chars) for _, message in system)
+    return texts + setting.tools_chars
+
+
+def site_of(begun: Begun, setting: Setting, head: Node, ratio: float, now_ms: int) -> Site:
+    """Where the next decision about a begun turn's view is made."""
+    return _site(begun.conversation, setting, begun.fixed_chars, head, ratio, now_ms)
+
+
+def _site(
+    conversation: ConversationRow,
+    setting: Setting,
+    fixed: int,
+    head: Node,
+    ratio: float,
+    now_ms: int,
 ) -> Site:
-    """A decision site; a window too small for the policy narrows its numbers in proportion."""
+    """A window too small for the policy narrows its numbers in proportion."""
     room = None
     if setting.window is not None:
-        fixed = round(setting.fixed_chars / ratio)
-        room = setting.window - setting.reserve - fixed - margin_of(setting.window)
+        tokens = round(fixed / ratio)
+        room = setting.window - setting.reserve - tokens - margin_of(setting.window)
     limits = limits_of(setting.policy, ratio, room)
     return Site(conversation, setting.policy, limits, head, setting.revision, now_ms)
 
@@ -220,7 +245,7 @@ def _system(
     if placed:
         body = dumps(placed)
         return placed, transcript.ensure_system_text(connection, pk, body, now_ms)
-    if placement.resent or placement.is_new:
+    if placement.offset == 0:
         return [], None
     last = attempts.last_system(connection, pk)
     if last is None:
@@ -231,45 +256,51 @@ def _system(
 
 def _show(
     connection: Connection,
-    owner_pk: int,
-    placement: Placement,
-    system: tuple[System, int | None],
+    question: Question,
     setting: Setting,
-    incoming: Incoming,
     views: ViewCache,
     fold: FoldRow | None,
     ratio: float,
     is_cut: bool,
     now_ms: int,
+    attempt_pk: int | None = None,
 ) -> Begun:
+    """The view on a fold and its attempt: a new one, or the one that was not sent yet."""
+    placement = question.placement
     memory_chars, verbatim_chars = folds.sizes(fold, placement.asked)
-    shown = show_memory(connection, placement.conversation, fold, views)
-    tail = _tail(connection, placement, setting, fold, views)
-    kind = "verbatim" if fold is None else "cut" if is_cut else "folded"
-    attempt_pk = attempts.begin_attempt(
-        connection,
-        conversation_pk=placement.conversation.pk,
-        asked_pk=placement.asked.pk,
-        system_pk=system[1],
-        fold_pk=fold.pk if fold else None,
-        backend=setting.backend,
-        policy=setting.policy.name,
-        model=setting.model,
-        boot=setting.boot,
-        view_kind=kind,
-        state="running",
-        idempotency_key=incoming.idempotency_key,
-        memory_chars=memory_chars,
-        verbatim_chars=verbatim_chars,
-        started_ms=now_ms,
-    )
-    return Begun(
-        owner_pk, placement, fold, shown, tail, system[0], system[1], ratio, attempt_pk, is_cut
-    )
+    shown = show_memory(connection, fold, views)
+    reasoning_of = setting.backend if setting.keep_reasoning else None
+    key = (placement.conversation.pk, setting.policy.name, reasoning_of)
+    tail = _tail(connection, placement.asked, fold, views, key)
+    seen: dict[str, Any] = {
+        "fold_pk": fold.pk if fold else None,
+        "view_kind": view_kind(fold, is_cut=is_cut),
+        "memory_chars": memory_chars,
+        "verbatim_chars": verbatim_chars,
+    }
+    if attempt_pk is not None:
+        attempts.reshape_attempt(connection, attempt_pk, **seen)
+    else:
+        attempt_pk = attempts.begin_attempt(
+            connection,
+            conversation_pk=placement.conversation.pk,
+            asked_pk=placement.asked.pk,
+            system_pk=question.system_pk,
+            backend=setting.backend,
+            policy=setting.policy.name,
+            model=setting.model,
+            boot=setting.boot,
+            state="running",
+            idempotency_key=question.idempotency_key,
+            started_ms=now_ms,
+            **seen,
+        )
+    fixed = fixed_chars(question.system, setting)
+    return Begun(question, fold, shown, tail, key, ratio, fixed, attempt_pk, is_cut)
 
 
 def show_memory(
-    connection: Connection, conversation: ConversationRow, fold: FoldRow | None, views: ViewCache
+    connection: Connection, fold: FoldRow | None, views: ViewCache
 ) -> list[dict[str, Any]]:
     """The synthetic question and answer of a fold.
 
@@ -285,39 +316,46 @@ def show_memory(
     for version in memory.versions_by_pk(connection, fold.memory):
         text = version.text
         if version.origin == "model" and is_refusal(text):
-            rows = transcript.path_between(connection, version.last_pk, version.first_depth - 1)
-            text = write_stand_in(span_lines([row.raw for row in rows]), len(text) or 1_100)
+            text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))
         texts.append(text)
-    gist_text = gist.text if gist and not is_refusal(gist.text) else None
-    shown = render_memory(gist_text, texts)
-    views.keep_memory(fold.pk, shown)
-    return shown
+    gist_text = gist.text if gist else None
+    if gist is not None and gist.origin == "model" and is_refusal(gist.text):
+        gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
+    return render_memory(gist_text, texts)
+
+
+def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:
+    """A stand-in for a span, about as long as what it takes the place of."""
+    rows = transcript.path_between(connection, last_pk, above)
+    return write_stand_in(span_lines([row.raw for row in rows]), length or 1_100)
 
 
 def _tail(
-    connection: Connection,
-    placement: Placement,
-    setting: Setting,
-    fold: FoldRow | None,
-    views: ViewCache,
+    connection: Connection, asked: Node, fold: FoldRow | None, views: ViewCache, key: ViewKey
 ) -> Tail:
     border = fold.border_depth if fold else 0
-    key = (placement.conversation.pk, setting.policy.name, setting.keep_reasoning)
     cached = views.tail(key)
-    asked = placement.asked
     if (
         cached is not None
         and cached.border == border
         and transcript.on_path(connection, cached.head_pk, cached.head_depth, asked)
     ):
+        if cached.head_pk == asked.pk:
+            return cached.tail
         tail, above = cached.tail.copy(), cached.head_depth
     else:
-        tail, above = Tail(setting.keep_reasoning), border
-    if above < asked.depth:
-        for row in transcript.path_between(connection, asked.pk, above):
-            tail.add(TailMessage(row.depth, row.role, row.raw, row.partial))
-    views.keep_tail(key, CachedTail(border, asked.pk, asked.depth, tail))
+        tail, above = Tail(key[2]), border
+    for row in transcript.path_between(connection, asked.pk, above):
+        tail.add(TailMessage(row.depth, row.role, row.raw, row.backend))
     return tail
+
+
+def keep_view(begun: Begun, views: ViewCache) -> None:
+    """Remember what was rendered, once the rows that it stands on are committed."""
+    asked = begun.asked
+    views.keep_tail(begun.view_key, CachedTail(begun.border, asked.pk, asked.depth, begun.tail))
+    if begun.fold is not None:
+        views.keep_memory(begun.fold.pk, begun.memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +414,7 @@ def finish_turn(
     ratio = learn_ratio(begun.ratio, ending.prompt_chars, ending.prompt_tokens) or begun.ratio
     if ending.prompt_tokens and abs(ratio - begun.ratio) > 0.01:
         memory.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
-    site = site_of(conversation, head, setting, ratio, now_ms)
+    site = site_of(begun, setting, head, ratio, now_ms)
     due = folds.plan_chapters(connection, site, begun.fold)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         return site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist

@@ -6,6 +6,7 @@ is rendered again from the rows whenever it is not there.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from gateway.prompts.view import Tail
 
 # About what 1,000 live local views weigh; a cloud view of 200,000 characters weighs four of them.
 DEFAULT_BYTES = 64 * 1024 * 1024
+MOST_MEMORIES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,38 +28,52 @@ class CachedTail:
     tail: Tail
 
 
+ViewKey = tuple[int, str, str | None]
+"""Whose tail: the conversation, the policy, the backend whose reasoning it keeps."""
+
+
 class ViewCache:
-    """Tails by (conversation, policy, keeps reasoning) and memories by fold; oldest go first."""
+    """Tails by key and memories by fold; the oldest go first.
+
+    What is kept here was committed before: a row number that a failed transaction gave out is
+    given out again. It is read on the store's thread and written on the event loop's.
+    """
 
     def __init__(self, limit_bytes: int = DEFAULT_BYTES) -> None:
         self._limit = limit_bytes
         self._size = 0
-        self._tails: OrderedDict[tuple[int, str, bool], CachedTail] = OrderedDict()
+        self._lock = threading.Lock()
+        self._tails: OrderedDict[ViewKey, CachedTail] = OrderedDict()
         self._memories: OrderedDict[int, list[dict[str, Any]]] = OrderedDict()
 
-    def tail(self, key: tuple[int, str, bool]) -> CachedTail | None:
-        if key in self._tails:
-            self._tails.move_to_end(key)
-        return self._tails.get(key)
+    def tail(self, key: ViewKey) -> CachedTail | None:
+        with self._lock:
+            if key in self._tails:
+                self._tails.move_to_end(key)
+            return self._tails.get(key)
 
-    def keep_tail(self, key: tuple[int, str, bool], cached: CachedTail) -> None:
-        old = self._tails.pop(key, None)
-        self._size += cached.tail.size - (old.tail.size if old else 0)
-        self._tails[key] = cached
-        while self._size > self._limit and len(self._tails) > 1:
-            _, gone = self._tails.popitem(last=False)
-            self._size -= gone.tail.size
+    def keep_tail(self, key: ViewKey, cached: CachedTail) -> None:
+        with self._lock:
+            old = self._tails.pop(key, None)
+            self._size += cached.tail.size - (old.tail.size if old else 0)
+            self._tails[key] = cached
+            while self._size > self._limit and len(self._tails) > 1:
+                _, gone = self._tails.popitem(last=False)
+                self._size -= gone.tail.size
 
     def memory(self, fold_pk: int) -> list[dict[str, Any]] | None:
-        return self._memories.get(fold_pk)
+        with self._lock:
+            return self._memories.get(fold_pk)
 
     def keep_memory(self, fold_pk: int, messages: list[dict[str, Any]]) -> None:
-        self._memories[fold_pk] = messages
-        while len(self._memories) > 2_000:
-            self._memories.popitem(last=False)
+        with self._lock:
+            self._memories[fold_pk] = messages
+            while len(self._memories) > MOST_MEMORIES:
+                self._memories.popitem(last=False)
 
     def forget(self, conversation_pk: int) -> None:
         """Drop what is known of a conversation: it was deleted or its memory was changed."""
-        for key in [key for key in self._tails if key[0] == conversation_pk]:
-            self._size -= self._tails.pop(key).tail.size
-        self._memories.clear()
+        with self._lock:
+            for key in [key for key in self._tails if key[0] == conversation_pk]:
+                self._size -= self._tails.pop(key).tail.size
+            self._memories.clear()

@@ -8,6 +8,7 @@ process. A memory appears only where there is one.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from policies.language import language_of
 from policies.messages import tool_calls, whole_letters
 
 _REASONING = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 # A memory's own text must not be able to close the frame it stands in.
 _FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|earlier|chapter)\b)", re.IGNORECASE)
 _GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
@@ -56,12 +58,12 @@ def render_memory(gist: str | None, chapters: Sequence[str]) -> list[dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class TailMessage:
-    """A message of the tail as stored: depth on the path, role, its JSON text, whether cut."""
+    """A message of the tail as stored: depth on the path, role, its JSON text, who produced it."""
 
     depth: int
     role: str
     raw: str
-    partial: bool
+    backend: str | None
 
 
 @dataclass(slots=True)
@@ -70,26 +72,32 @@ class Tail:
 
     depths[i] is the depth of the message that fragment i renders. Calls that have no result yet
     wait in `open_calls`: if something other than their results follows, an "interrupted" result
-    is put in, because strict templates refuse a call without one.
+    is put in, because strict templates refuse a call without one. Results of calls that were left
+    out are left out with them (`dropped_calls`). `reasoning_of` names the backend whose own
+    reasoning is sent back to it; nobody is sent another's.
     """
 
-    keep_reasoning: bool = False
+    reasoning_of: str | None = None
     fragments: list[bytes] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     open_calls: list[str] = field(default_factory=list)
+    dropped_calls: frozenset[str] = frozenset()
     size: int = 0
 
     def add(self, stored: TailMessage) -> None:
         """Append one stored message; an empty assistant turn leaves no trace."""
-        message = _for_model(loads(stored.raw), keep_reasoning=self.keep_reasoning)
+        keeps = self.reasoning_of is not None and stored.backend == self.reasoning_of
+        message = _for_model(loads(stored.raw), keep_reasoning=keeps)
         if stored.role == "tool":
             answered = str(message.get("tool_call_id") or "")
+            if answered in self.dropped_calls:
+                return
             if answered in self.open_calls:
                 self.open_calls.remove(answered)
         elif self.open_calls:
             self._interrupt(stored.depth)
         if stored.role == "assistant":
-            _drop_broken_calls(message)
+            self.dropped_calls = frozenset(_drop_broken_calls(message))
             if _says_nothing(message):
                 return
             self.open_calls = [id for id, _, _ in tool_calls(message) if id]
@@ -114,48 +122,57 @@ class Tail:
     def copy(self) -> Tail:
         """An independent tail with the same content."""
         return Tail(
-            self.keep_reasoning,
+            self.reasoning_of,
             list(self.fragments),
             list(self.depths),
             list(self.open_calls),
+            self.dropped_calls,
             self.size,
         )
 
 
 def _for_model(message: dict[str, Any], *, keep_reasoning: bool) -> dict[str, Any]:
-    if not keep_reasoning and not _REASONING.isdisjoint(message):
+    if keep_reasoning:
+        return message
+    content = message.get("content")
+    if isinstance(content, list) and any(map(_is_thought, content)):
+        message["content"] = [part for part in content if not _is_thought(part)]
+    if not _REASONING.isdisjoint(message):
         return {key: value for key, value in message.items() if key not in _REASONING}
     return message
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in _THOUGHTS
 
 
 def _encode(message: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(message)
-    except TypeError:  # a lone surrogate
-        return orjson.dumps(_whole(message))
+    except TypeError:
+        # A lone surrogate (no model can be sent one), a number beyond 64 bits, a deep nest.
+        return whole_letters(
+            json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        ).encode()
 
 
-def _whole(value: Any) -> Any:
-    """Lone surrogates as U+FFFD, wherever they stand: no model can be sent one."""
-    if isinstance(value, str):
-        return whole_letters(value)
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
-    if isinstance(value, dict):
-        return {whole_letters(key): _whole(item) for key, item in value.items()}
-    return value
+def _drop_broken_calls(message: dict[str, Any]) -> list[str]:
+    """Calls whose arguments were cut in mid-JSON are kept in the transcript, not in a prompt.
 
-
-def _drop_broken_calls(message: dict[str, Any]) -> None:
-    """Calls whose arguments were cut in mid-JSON are kept in the transcript, not in a prompt."""
+    Returns the ids of what was left out.
+    """
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
-        return
+        return []
     whole = [call for call in calls if _is_whole_call(call)]
-    if len(whole) != len(calls):
-        message.pop("tool_calls")
-        if whole:
-            message["tool_calls"] = whole
+    if len(whole) == len(calls):
+        return []
+    message.pop("tool_calls")
+    if whole:
+        message["tool_calls"] = whole
+    kept = {call.get("id") for call in whole if isinstance(call, dict)}
+    ids = [call.get("id") for call in calls if isinstance(call, dict)]
+    return [id for id in ids if isinstance(id, str) and id not in kept]
 
 
 def _is_whole_call(call: Any) -> bool:
@@ -224,10 +241,11 @@ def _assemble_strict(
             waiting_index += 1
         body.append(loads(fragment))
     body.extend(_as_note(message) for _, message in waiting[waiting_index:])
-    language = language_of(_content_text(body[0])) if body else None
-    if body and body[0]["role"] != "user":
-        body.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
-    return tuple(_encode(message) for message in (*_joined(leading), *_merged(body)))
+    merged = _merged(body)
+    if merged and merged[0]["role"] != "user":
+        language = language_of(_content_text(merged[0]))
+        merged.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
+    return tuple(_encode(message) for message in (*_joined(leading), *merged))
 
 
 def _joined(leading: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

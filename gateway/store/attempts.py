@@ -90,6 +90,50 @@ def asked_by_key(connection: Connection, owner_pk: int, key: str) -> tuple[int, 
     return None if row is None else (row[0], row[1])
 
 
+_WAS_ASKED = (
+    select(attempts.c.pk)
+    .where(attempts.c.asked_pk == bindparam("asked"), attempts.c.policy == bindparam("under"))
+    .limit(1)
+)
+
+
+def was_asked(connection: Connection, asked_pk: int, policy: str) -> bool:
+    """Whether this message was shown to a model under this policy before: then its view stands."""
+    found = connection.execute(_WAS_ASKED, {"asked": asked_pk, "under": policy})
+    return found.first() is not None
+
+
+def reshape_attempt(
+    connection: Connection,
+    pk: int,
+    *,
+    fold_pk: int,
+    view_kind: str,
+    memory_chars: int,
+    verbatim_chars: int,
+) -> None:
+    """Another view for an attempt that was not sent yet."""
+    connection.execute(
+        update(attempts)
+        .where(attempts.c.pk == pk)
+        .values(
+            fold_pk=fold_pk,
+            view_kind=view_kind,
+            memory_chars=memory_chars,
+            verbatim_chars=verbatim_chars,
+        )
+    )
+
+
+def abandon_attempt(connection: Connection, pk: int, error: str, now_ms: int) -> None:
+    """End an attempt that never got to its call; one that ended otherwise stays as it is."""
+    connection.execute(
+        update(attempts)
+        .where(attempts.c.pk == pk, attempts.c.state == "running")
+        .values(state="cancelled", error=error, ended_ms=now_ms)
+    )
+
+
 def abandon_dead(connection: Connection, alive: Collection[str], now_ms: int) -> int:
     """Mark attempts that a run which is not among the living left running. Returns how many."""
     done = connection.execute(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,6 +145,14 @@ _CHAPTERS = (
     )
     .order_by(chapters.c.first_depth, chapters.c.last_depth.desc())
 )
+_SHOWN_VERSIONS = versions.alias("shown_versions")
+_SHOWN_CHAPTERS = _CHAPTERS.where(
+    chapters.c.pk.in_(
+        select(_SHOWN_VERSIONS.c.chapter_pk).where(
+            _SHOWN_VERSIONS.c.pk.in_(bindparam("shown", expanding=True))
+        )
+    )
+)
 _GIST = (
     gists.c.pk,
     gists.c.policy,
@@ -198,7 +206,8 @@ def add_fold(
 ) -> FoldRow:
     """Write a fold; border is (pk, depth, cum_chars) of the last folded message.
 
-    Where the same message already saw a fold of this policy, that one stands (law 3).
+    Where the same message saw a fold of this policy before, the newer one is what it sees from now
+    on: a cut to the window behind an ordinary fold, nothing else (`folds.fold_if_due`).
     """
     values = {
         "conversation_pk": conversation_pk,
@@ -234,6 +243,31 @@ def chapter_row(
             found.append(row)
             end = row.last_depth
     return found
+
+
+def chapters_of_fold(
+    connection: Connection, conversation_pk: int, fold: FoldRow
+) -> list[ChapterRow]:
+    """The chapters that a fold shows behind its gist, in order, each with its newest version."""
+    if not fold.memory:
+        return []
+    rows = connection.execute(
+        _SHOWN_CHAPTERS,
+        {"conversation": conversation_pk, "above": 0, "shown": list(fold.memory)},
+    )
+    return [record(ChapterRow, row) for row in rows]
+
+
+def chapters_by_pk(
+    connection: Connection, conversation_pk: int, pks: Sequence[int]
+) -> list[ChapterRow]:
+    """These chapters in order of their spans, each with its newest version."""
+    if not pks:
+        return []
+    rows = connection.execute(
+        _CHAPTERS.where(chapters.c.pk.in_(pks)), {"conversation": conversation_pk, "above": 0}
+    )
+    return [record(ChapterRow, row) for row in rows]
 
 
 def all_chapters(connection: Connection, conversation_pk: int) -> list[ChapterRow]:
@@ -354,9 +388,19 @@ def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
 
 
 def newest_gist(
-    connection: Connection, conversation_pk: int, policy: str, head: Node, *, border: int
+    connection: Connection,
+    conversation_pk: int,
+    policy: str,
+    head: Node,
+    *,
+    border: int,
+    ends: Collection[int] | None = None,
 ) -> GistRow | None:
-    """The gist that covers most, up to depth `border`, on the path to head; newest version."""
+    """The gist that covers most, up to depth `border`, on the path to head; newest version.
+
+    ends: the depths at which it may end, so that nothing stands twice or not at all between it and
+    the chapters behind it; None: anywhere.
+    """
     rows = connection.execute(
         select(*_GIST)
         .where(
@@ -367,6 +411,8 @@ def newest_gist(
         .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
     )
     for row in rows:
+        if ends is not None and row.last_depth not in ends:
+            continue
         if on_path(connection, row.last_pk, row.last_depth, head):
             return record(GistRow, row)
     return None

@@ -191,6 +191,14 @@ def conversation_by_pk(connection: Connection, owner_pk: int, pk: int) -> Conver
     )
 
 
+_IS_THERE = select(conversations.c.pk).where(conversations.c.pk == bindparam("pk"))
+
+
+def is_there(connection: Connection, pk: int) -> bool:
+    """Whether a conversation still has its row."""
+    return connection.execute(_IS_THERE, {"pk": pk}).first() is not None
+
+
 def create_conversation(
     connection: Connection, owner_pk: int, *, alias: str | None, model: str, now_ms: int
 ) -> ConversationRow:

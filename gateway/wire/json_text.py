@@ -37,11 +37,14 @@ def loads(data: bytes | str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON text in Unicode; ASCII-escaped where a lone surrogate demands it."""
+    """Compact JSON text in Unicode; ASCII-escaped where a lone surrogate demands it.
+
+    Raises NotJson for lists in lists beyond what can be written.
+    """
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+        return _dump_exactly(value)
 
 
 def dump_bytes(value: Any) -> bytes:
@@ -49,4 +52,11 @@ def dump_bytes(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+        return _dump_exactly(value).encode()
+
+
+def _dump_exactly(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    except RecursionError:
+        raise NotJson("nested too deeply") from None

@@ -162,7 +162,7 @@ def _body_conversation(data: Mapping[str, Any]) -> str | None:
 def split_system(
     messages: Sequence[dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
-    """(the messages of the chain, system messages with how many chain messages stood before each)."""
+    """(the chain's messages, system messages with how many of the chain stood before each)."""
     chain: list[dict[str, Any]] = []
     system: list[tuple[int, dict[str, Any]]] = []
     for message in messages:
