@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway.api.deps import (
     context_of,
     find_in_scope,
-    owner_pk_in_scope,
+    owner_pks_in_scope,
     read_id,
     read_limit,
     resolve_scope,
@@ -46,8 +46,8 @@ async def list_all(request: Request) -> Response:
     after = _read_place(request)
 
     def read(connection: Connection) -> bytes:
-        owner_pk = owner_pk_in_scope(connection, scope)
-        found, more = list_conversations(connection, owner_pk, limit=limit, after=after)
+        owner_pks = owner_pks_in_scope(connection, scope)
+        found, more = list_conversations(connection, owner_pks, limit=limit, after=after)
         return dump_bytes({"conversations": found, "next": str(more) if more else None})
 
     return json_response(await context_of(request).store.read(read))

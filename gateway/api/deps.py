@@ -17,7 +17,7 @@ from gateway.errors import BadRequest, NotFound, Unauthorized
 from gateway.flows.context import Context
 from gateway.settings import Settings
 from gateway.store import conversations
-from gateway.store.transcript import ConversationRow, find_conversation, find_owner
+from gateway.store.transcript import ConversationRow, find_conversation
 
 LOCAL = "local"
 _USER = re.compile(r"[A-Za-z0-9._:@+-]{1,256}")
@@ -102,7 +102,7 @@ def resolve_owner(request: Request, body_user: str = "") -> Owner:
 def resolve_scope(request: Request) -> Scope:
     """Whose conversations this request under /api may see.
 
-    An owner's key sees its own, and of these the forwarded user's (header, or `?user=`). The
+    An owner's key sees its own with those of all its users, or one user's (header or `?user=`). The
     admin key sees all, or those that `?owner=` and `?user=` name.
     """
     user = request.query_params.get("user", "")
@@ -123,19 +123,19 @@ def find_in_scope(connection: Connection, scope: Scope, id: str) -> Conversation
     if _ID.fullmatch(id):
         if scope.owner is None:
             row = conversations.find_anywhere(connection, id)
-        elif (owner_pk := find_owner(connection, scope.owner.name, scope.owner.user)) is not None:
-            row = find_conversation(connection, owner_pk, id)
+        else:
+            for owner_pk in owner_pks_in_scope(connection, scope) or ():
+                row = row or find_conversation(connection, owner_pk, id)
     if row is None:
         raise NotFound("There is no conversation of this id.")
     return row
 
 
-def owner_pk_in_scope(connection: Connection, scope: Scope) -> int | None:
-    """The owner's row number; None for everybody. NO_OWNER for one who never spoke."""
+def owner_pks_in_scope(connection: Connection, scope: Scope) -> list[int] | None:
+    """The owners' row numbers (none for one who never spoke); None for everybody."""
     if scope.owner is None:
         return None
-    found = find_owner(connection, scope.owner.name, scope.owner.user)
-    return conversations.NO_OWNER if found is None else found
+    return conversations.owners_named(connection, scope.owner.name, scope.owner.user)
 
 
 def read_limit(request: Request, *, default: int = 100, most: int = 1_000) -> int:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from gateway.api.conversations import json_response
-from gateway.api.deps import context_of, owner_pk_in_scope, read_limit, resolve_scope
+from gateway.api.deps import context_of, owner_pks_in_scope, read_limit, resolve_scope
 from gateway.store.conversations import list_jobs
 from gateway.wire.json_text import dump_bytes
 
@@ -23,8 +23,8 @@ async def list_all(request: Request) -> Response:
     with_done = request.query_params.get("done") == "true"
 
     def read(connection: Connection) -> bytes:
-        owner_pk = owner_pk_in_scope(connection, scope)
-        found = list_jobs(connection, owner_pk, limit=limit, with_done=with_done)
+        owner_pks = owner_pks_in_scope(connection, scope)
+        found = list_jobs(connection, owner_pks, limit=limit, with_done=with_done)
         return dump_bytes({"jobs": found})
 
     return json_response(await context_of(request).store.read(read))

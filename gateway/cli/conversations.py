@@ -23,11 +23,11 @@ from gateway.clock import SystemClock
 from gateway.errors import ConfigurationError, NotFound
 from gateway.policy_file import load_policies
 from gateway.store.conversations import (
-    NO_OWNER,
     Place,
     delete_conversation,
     describe_conversation,
     list_conversations,
+    owners_named,
     read_memory,
     read_page,
     render_page,
@@ -36,7 +36,6 @@ from gateway.store.export import export_lines
 from gateway.store.transcript import (
     ConversationRow,
     find_conversation,
-    find_owner,
     node_by_pk,
 )
 
@@ -84,13 +83,12 @@ def list_command(
 
 
 def _list(connection: Connection, owner: str, user: str, limit: int | None) -> list[dict[str, Any]]:
-    owner_pk = find_owner(connection, owner, user)
-    owner_pk = NO_OWNER if owner_pk is None else owner_pk
+    pks = owners_named(connection, owner, user)
     found: list[dict[str, Any]] = []
     after: Place | None = None
     while True:
         wanted = _PAGE if limit is None else min(_PAGE, limit - len(found))
-        page, after = list_conversations(connection, owner_pk, limit=wanted, after=after)
+        page, after = list_conversations(connection, pks, limit=wanted, after=after)
         found += page
         if after is None or len(found) == limit:
             return found
@@ -262,8 +260,9 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
 
 
 def _find(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
-    owner_pk = find_owner(connection, owner, user)
-    found = None if owner_pk is None else find_conversation(connection, owner_pk, id)
+    found = None
+    for owner_pk in owners_named(connection, owner, user):
+        found = found or find_conversation(connection, owner_pk, id)
     if found is None:
         raise NotFound(f"{owner} has no conversation {id}")
     return found

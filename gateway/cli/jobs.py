@@ -6,8 +6,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.options import database_option, json_option, opened_store, print_json
-from gateway.store.conversations import NO_OWNER, list_jobs
-from gateway.store.transcript import find_owner
+from gateway.store.conversations import list_jobs, owners_named
 
 MOST = 10_000
 
@@ -35,11 +34,8 @@ def list_command(
     """List work that is queued, under way or parked, what is due first at the top."""
 
     def read(connection: Connection) -> list[dict[str, object]]:
-        owner_pk = None
-        if owner is not None:
-            found = find_owner(connection, owner, user)
-            owner_pk = NO_OWNER if found is None else found
-        return list_jobs(connection, owner_pk, limit=limit, with_done=with_done)
+        pks = None if owner is None else owners_named(connection, owner, user)
+        return list_jobs(connection, pks, limit=limit, with_done=with_done)
 
     with opened_store(database_url) as store:
         jobs = store.reading(read)

@@ -36,8 +36,6 @@ from gateway.wire.json_text import loads
 jobs = Job.__table__  # type: ignore[attr-defined]
 outbox = KvWipe.__table__  # type: ignore[attr-defined]
 
-NO_OWNER = -1
-"""The row number of an owner who never spoke: nothing hangs on it."""
 MOST_BRANCHES = 200
 _LOOKUP = 500
 
@@ -94,16 +92,27 @@ def find_anywhere(connection: Connection, id: str) -> ConversationRow | None:
     return None if row is None else record(ConversationRow, row)
 
 
+def owners_named(connection: Connection, name: str, user: str) -> list[int]:
+    """The owner of this name with this user; without a user, the name with all its users.
+
+    Whoever holds the name's key may forward any user, so the key alone sees them all.
+    """
+    statement = select(owners.c.pk).where(owners.c.name == name).order_by(owners.c.user)
+    if user:
+        statement = statement.where(owners.c.user == user)
+    return list(connection.execute(statement).scalars())
+
+
 def list_conversations(
-    connection: Connection, owner_pk: int | None, *, limit: int, after: Place | None
+    connection: Connection, owner_pks: Collection[int] | None, *, limit: int, after: Place | None
 ) -> tuple[list[dict[str, Any]], Place | None]:
     """A page of an owner's conversations (None: of everybody's), newest turn first.
 
     Returns them and where the next page begins, None at the end.
     """
     statement = _summaries().order_by(conversations.c.touched_ms.desc(), conversations.c.pk.desc())
-    if owner_pk is not None:
-        statement = statement.where(conversations.c.owner_pk == owner_pk)
+    if owner_pks is not None:
+        statement = statement.where(conversations.c.owner_pk.in_(owner_pks))
     if after is not None:
         place = tuple_(conversations.c.touched_ms, conversations.c.pk)
         statement = statement.where(place < tuple_(literal(after.ms), literal(after.pk)))
@@ -333,7 +342,11 @@ def list_jobs_of(connection: Connection, conversation_pk: int) -> list[dict[str,
 
 
 def list_jobs(
-    connection: Connection, owner_pk: int | None, *, limit: int, with_done: bool = False
+    connection: Connection,
+    owner_pks: Collection[int] | None,
+    *,
+    limit: int,
+    with_done: bool = False,
 ) -> list[dict[str, Any]]:
     """Background work of an owner (None: of everybody), what is due first at the top.
 
@@ -345,8 +358,8 @@ def list_jobs(
         .order_by(jobs.c.run_at_ms, jobs.c.pk)
         .limit(limit)
     )
-    if owner_pk is not None:
-        statement = statement.where(conversations.c.owner_pk == owner_pk)
+    if owner_pks is not None:
+        statement = statement.where(conversations.c.owner_pk.in_(owner_pks))
     if not with_done:
         statement = statement.where(jobs.c.state != "done")
     return [
