@@ -8,14 +8,19 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from gateway.store.rows import new_pk
+from gateway.store.prepared import Prepared
 from gateway.store.tables import Attempt, Conversation
 
 attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 
-_INSERT = insert(attempts)
-_FINISH = (
+_FRESH: dict[str, Any] = {
+    column.name: 0 if column.name in ("memory_chars", "verbatim_chars") else None
+    for column in attempts.c
+    if column.name != "pk"
+}
+_INSERT = Prepared(insert(attempts).returning(attempts.c.pk), list(_FRESH))
+_FINISH = Prepared(
     update(attempts)
     .where(attempts.c.pk == bindparam("which"))
     .values(
@@ -29,14 +34,14 @@ _FINISH = (
         ended_ms=bindparam("now"),
     )
 )
-_PRESENT = select(attempts.c.pk).where(attempts.c.pk == bindparam("which"))
-_LAST_SYSTEM = (
+_PRESENT = Prepared(select(attempts.c.pk).where(attempts.c.pk == bindparam("which")))
+_LAST_SYSTEM = Prepared(
     select(attempts.c.system_pk)
     .where(attempts.c.conversation_pk == bindparam("conversation"))
     .order_by(attempts.c.pk.desc())
     .limit(1)
 )
-_BY_KEY = (
+_BY_KEY = Prepared(
     select(attempts.c.conversation_pk, attempts.c.asked_pk)
     .join(conversations, conversations.c.pk == attempts.c.conversation_pk)
     .where(
@@ -49,8 +54,8 @@ _BY_KEY = (
 
 def begin_attempt(connection: Connection, **values: Any) -> int:
     """A running attempt; values are the columns of `Attempt`. Returns its row number."""
-    made = connection.execute(_INSERT, {"id": f"att_{secrets.token_hex(10)}", **values})
-    return new_pk(made)
+    given = {**_FRESH, "id": f"att_{secrets.token_hex(10)}", **values}
+    return int(_INSERT.scalar(connection, **given))
 
 
 def finish_attempt(
@@ -67,30 +72,28 @@ def finish_attempt(
     now_ms: int,
 ) -> bool:
     """Write how an attempt ended. False where it is gone: its conversation was deleted."""
-    done = connection.execute(
-        _FINISH,
-        {
-            "which": pk,
-            "reply": reply_pk,
-            "ended_as": state,
-            "finish": finish_reason,
-            "fault": error,
-            "prompt": prompt_tokens,
-            "cached": cached_tokens,
-            "completion": completion_tokens,
-            "now": now_ms,
-        },
+    done = _FINISH.run(
+        connection,
+        which=pk,
+        reply=reply_pk,
+        ended_as=state,
+        finish=finish_reason,
+        fault=error,
+        prompt=prompt_tokens,
+        cached=cached_tokens,
+        completion=completion_tokens,
+        now=now_ms,
     )
-    return done.rowcount == 1
+    return done == 1
 
 
 def asked_by_key(connection: Connection, owner_pk: int, key: str) -> tuple[int, int] | None:
     """(conversation, asked message) of the owner's first attempt under an Idempotency-Key."""
-    row = connection.execute(_BY_KEY, {"key": key, "owner": owner_pk}).first()
+    row = _BY_KEY.first(connection, key=key, owner=owner_pk)
     return None if row is None else (row[0], row[1])
 
 
-_WAS_ASKED = (
+_WAS_ASKED = Prepared(
     select(attempts.c.pk)
     .where(attempts.c.asked_pk == bindparam("asked"), attempts.c.policy == bindparam("under"))
     .limit(1)
@@ -99,8 +102,7 @@ _WAS_ASKED = (
 
 def was_asked(connection: Connection, asked_pk: int, policy: str) -> bool:
     """Whether this message was shown to a model under this policy before: then its view stands."""
-    found = connection.execute(_WAS_ASKED, {"asked": asked_pk, "under": policy})
-    return found.first() is not None
+    return _WAS_ASKED.first(connection, asked=asked_pk, under=policy) is not None
 
 
 def reshape_attempt(
@@ -146,10 +148,10 @@ def abandon_dead(connection: Connection, alive: Collection[str], now_ms: int) ->
 
 def is_there(connection: Connection, pk: int) -> bool:
     """Whether an attempt still has its row: it goes with its conversation."""
-    return connection.execute(_PRESENT, {"which": pk}).first() is not None
+    return _PRESENT.first(connection, which=pk) is not None
 
 
 def last_system(connection: Connection, conversation_pk: int) -> int | None:
     """The system text of the newest attempt in a conversation."""
-    row = connection.execute(_LAST_SYSTEM, {"conversation": conversation_pk}).first()
-    return None if row is None else row[0]
+    found: int | None = _LAST_SYSTEM.scalar(connection, conversation=conversation_pk)
+    return found

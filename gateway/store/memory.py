@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
+from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import (
     Chapter,
@@ -101,7 +102,7 @@ _FOLD = (
     folds.c.stand_ins,
     folds.c.created_ms,
 )
-_FOLDS = (
+_FOLDS = Prepared(
     select(*_FOLD)
     .where(
         folds.c.conversation_pk == bindparam("conversation"),
@@ -166,6 +167,22 @@ _GIST = (
 )
 
 
+_RATIO = Prepared(
+    select(ratios.c.ratio).where(
+        ratios.c.conversation_pk == bindparam("conversation"),
+        ratios.c.backend == bindparam("backend"),
+    )
+)
+_SET_RATIO = Prepared(
+    ratios.update()
+    .where(
+        ratios.c.conversation_pk == bindparam("conversation"),
+        ratios.c.backend == bindparam("served_by"),
+    )
+    .values(ratio=bindparam("learned"))
+)
+
+
 def _fold(row: Any) -> FoldRow:
     values = list(row)
     values[9] = tuple(json.loads(values[9]))
@@ -176,12 +193,10 @@ def deepest_fold(
     connection: Connection, conversation_pk: int, policy: str, head: Node
 ) -> FoldRow | None:
     """The fold that a view of this policy at this head uses; None while nothing is folded."""
-    rows = connection.execute(
-        _FOLDS, {"conversation": conversation_pk, "policy": policy, "depth": head.depth}
-    )
-    for row in rows:
+    rows = _FOLDS.each(connection, conversation=conversation_pk, policy=policy, depth=head.depth)
+    for row in map(_fold, rows):
         if on_path(connection, row.at_pk, row.at_depth, head):
-            return _fold(row)
+            return row
     return None
 
 
@@ -494,22 +509,15 @@ def add_quarantined(
 
 def token_ratio(connection: Connection, conversation_pk: int, backend: str) -> float | None:
     """Characters per token as learned here; None before the first usage figure."""
-    return connection.execute(
-        select(ratios.c.ratio).where(
-            ratios.c.conversation_pk == conversation_pk, ratios.c.backend == backend
-        )
-    ).scalar()
+    found: float | None = _RATIO.scalar(connection, conversation=conversation_pk, backend=backend)
+    return found
 
 
 def save_token_ratio(
     connection: Connection, conversation_pk: int, backend: str, ratio: float
 ) -> None:
-    updated = connection.execute(
-        ratios.update()
-        .where(ratios.c.conversation_pk == conversation_pk, ratios.c.backend == backend)
-        .values(ratio=ratio)
-    )
-    if updated.rowcount == 0:
+    values = {"conversation": conversation_pk, "served_by": backend, "learned": ratio}
+    if _SET_RATIO.run(connection, **values) == 0:
         connection.execute(
             insert(ratios).values(conversation_pk=conversation_pk, backend=backend, ratio=ratio)
         )

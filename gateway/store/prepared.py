@@ -7,7 +7,7 @@ go to the driver through the types' own conversions, errors come back as SQLAlch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,16 @@ class Prepared:
         compiled = self._for(connection)
         rows = _execute(connection, compiled, values).fetchall()
         return [compiled.read(row) for row in rows] if compiled.conversions else rows
+
+    def each(self, connection: Connection, /, **values: Any) -> Iterator[Row]:
+        """Row after row, read only as far as they are asked for."""
+        compiled = self._for(connection)
+        cursor = _execute(connection, compiled, values)
+        try:
+            while (row := cursor.fetchone()) is not None:
+                yield compiled.read(row)
+        finally:
+            cursor.close()
 
     def run(self, connection: Connection, /, **values: Any) -> int:
         """Execute a statement that returns nothing; how many rows it met."""

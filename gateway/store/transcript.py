@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, text, update
 
+from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import Conversation, ConversationAlias, Message, Owner, SystemText
 
@@ -105,23 +106,34 @@ _CONVERSATION = (
     conversations.c.resends,
 )
 
-_NODE_BY_PK = select(*_NODE).where(messages.c.pk == bindparam("pk"))
-_NODE_BY_ID = select(*_NODE).where(
-    messages.c.id == bindparam("id"), messages.c.conversation_pk == bindparam("conversation")
+_OWNER = Prepared(
+    select(owners.c.pk).where(
+        owners.c.name == bindparam("name"), owners.c.user == bindparam("user")
+    )
 )
-_CONVERSATION_BY_ID = select(*_CONVERSATION).where(
-    conversations.c.owner_pk == bindparam("owner"), conversations.c.id == bindparam("id")
+_NODE_BY_PK = Prepared(select(*_NODE).where(messages.c.pk == bindparam("pk")))
+_NODE_BY_ID = Prepared(
+    select(*_NODE).where(
+        messages.c.id == bindparam("id"), messages.c.conversation_pk == bindparam("conversation")
+    )
 )
-_CONVERSATION_BY_ALIAS = (
+_CONVERSATION_BY_ID = Prepared(
+    select(*_CONVERSATION).where(
+        conversations.c.owner_pk == bindparam("owner"), conversations.c.id == bindparam("id")
+    )
+)
+_CONVERSATION_BY_ALIAS = Prepared(
     select(*_CONVERSATION)
     .join(aliases, aliases.c.conversation_pk == conversations.c.pk)
     .where(aliases.c.owner_pk == bindparam("owner"), aliases.c.alias == bindparam("alias"))
 )
-_CONVERSATION_BY_PK = select(*_CONVERSATION).where(
-    conversations.c.owner_pk == bindparam("owner"), conversations.c.pk == bindparam("pk")
+_CONVERSATION_BY_PK = Prepared(
+    select(*_CONVERSATION).where(
+        conversations.c.owner_pk == bindparam("owner"), conversations.c.pk == bindparam("pk")
+    )
 )
-_INSERT = insert(messages)
-_TOUCH = (
+_INSERT = Prepared(insert(messages), [column.name for column in messages.c])
+_TOUCH = Prepared(
     update(conversations)
     .where(conversations.c.pk == bindparam("which"))
     .values(
@@ -130,6 +142,14 @@ _TOUCH = (
         model=bindparam("asked"),
     )
 )
+_SYSTEM_TEXT = Prepared(
+    select(system_texts.c.pk).where(
+        system_texts.c.conversation_pk == bindparam("conversation"),
+        system_texts.c.digest == bindparam("digest"),
+    )
+)
+_SYSTEM_BODY = Prepared(select(system_texts.c.body).where(system_texts.c.pk == bindparam("pk")))
+_LAST_PK = Prepared(text("SELECT seq FROM sqlite_sequence WHERE name='messages'"))
 
 
 def message_digest(parent_id: str, canonical: bytes) -> str:
@@ -159,8 +179,8 @@ def chain_digests(canonicals: Iterable[bytes]) -> list[str]:
 
 def find_owner(connection: Connection, name: str, user: str) -> int | None:
     """The owner's row number, or None where this owner never spoke."""
-    statement = select(owners.c.pk).where(owners.c.name == name, owners.c.user == user)
-    return connection.execute(statement).scalar()
+    found: int | None = _OWNER.scalar(connection, name=name, user=user)
+    return found
 
 
 def ensure_owner(connection: Connection, name: str, user: str, now_ms: int) -> int:
@@ -177,26 +197,22 @@ def _conversation(row: Any) -> ConversationRow | None:
 
 def find_conversation(connection: Connection, owner_pk: int, name: str) -> ConversationRow | None:
     """By Foldgate's id or by a client's alias, always within the owner."""
-    by_alias = connection.execute(_CONVERSATION_BY_ALIAS, {"owner": owner_pk, "alias": name})
-    if (row := by_alias.first()) is not None:
-        return record(ConversationRow, row)
-    return _conversation(
-        connection.execute(_CONVERSATION_BY_ID, {"owner": owner_pk, "id": name}).first()
-    )
+    by_alias = _CONVERSATION_BY_ALIAS.first(connection, owner=owner_pk, alias=name)
+    if by_alias is not None:
+        return record(ConversationRow, by_alias)
+    return _conversation(_CONVERSATION_BY_ID.first(connection, owner=owner_pk, id=name))
 
 
 def conversation_by_pk(connection: Connection, owner_pk: int, pk: int) -> ConversationRow | None:
-    return _conversation(
-        connection.execute(_CONVERSATION_BY_PK, {"owner": owner_pk, "pk": pk}).first()
-    )
+    return _conversation(_CONVERSATION_BY_PK.first(connection, owner=owner_pk, pk=pk))
 
 
-_IS_THERE = select(conversations.c.pk).where(conversations.c.pk == bindparam("pk"))
+_IS_THERE = Prepared(select(conversations.c.pk).where(conversations.c.pk == bindparam("pk")))
 
 
 def is_there(connection: Connection, pk: int) -> bool:
     """Whether a conversation still has its row."""
-    return connection.execute(_IS_THERE, {"pk": pk}).first() is not None
+    return _IS_THERE.first(connection, pk=pk) is not None
 
 
 def create_conversation(
@@ -226,7 +242,7 @@ def touch_conversation(
     connection: Connection, pk: int, *, head_pk: int, model: str, now_ms: int
 ) -> None:
     """Move the newest head."""
-    connection.execute(_TOUCH, {"which": pk, "head": head_pk, "now": now_ms, "asked": model})
+    _TOUCH.run(connection, which=pk, head=head_pk, now=now_ms, asked=model)
 
 
 def mark_resending(connection: Connection, pk: int) -> None:
@@ -236,11 +252,14 @@ def mark_resending(connection: Connection, pk: int) -> None:
 
 def node_by_pk(connection: Connection, pk: int) -> Node:
     """The node of a row number taken from another row; a missing one is a broken database."""
-    return record(Node, connection.execute(_NODE_BY_PK, {"pk": pk}).one())
+    row = _NODE_BY_PK.first(connection, pk=pk)
+    if row is None:
+        raise LookupError(f"message {pk} is not in the database")
+    return record(Node, row)
 
 
 def node_by_id(connection: Connection, conversation_pk: int, id: str) -> Node | None:
-    row = connection.execute(_NODE_BY_ID, {"id": id, "conversation": conversation_pk}).first()
+    row = _NODE_BY_ID.first(connection, id=id, conversation=conversation_pk)
     return None if row is None else record(Node, row)
 
 
@@ -248,15 +267,14 @@ def deepest_known(
     connection: Connection, conversation: ConversationRow, chains: Sequence[str]
 ) -> tuple[int, Node] | None:
     """The last of these chain digests that stands in the conversation: (index, node)."""
-    for start, stop in _steps_from_tail(len(chains)):
+    for start, stop, size in _steps_from_tail(len(chains)):
         wanted = {chain: index for index, chain in enumerate(chains[start:stop], start)}
-        rows = connection.execute(
-            select(*_NODE).where(
-                messages.c.conversation_pk == conversation.pk,
-                messages.c.owner_pk == conversation.owner_pk,
-                messages.c.chain.in_(wanted),
-            )
-        ).all()
+        rows = _KNOWN[size].all(
+            connection,
+            conversation=conversation.pk,
+            owner=conversation.owner_pk,
+            **_asked_for(chains[start:stop], size),
+        )
         if rows:
             node = max((record(Node, row) for row in rows), key=lambda node: wanted[node.chain])
             return wanted[node.chain], node
@@ -267,26 +285,56 @@ def conversations_by_chain(
     connection: Connection, owner_pk: int, chains: Sequence[str]
 ) -> list[tuple[int, int, bool]]:
     """Who knows the deepest digest: (conversation, index, anchored), newest head first."""
-    for start, stop in _steps_from_tail(len(chains)):
+    for start, stop, size in _steps_from_tail(len(chains)):
         wanted = {chain: index for index, chain in enumerate(chains[start:stop], start)}
-        rows = connection.execute(
-            select(messages.c.conversation_pk, messages.c.chain, messages.c.anchored)
-            .join(conversations, conversations.c.pk == messages.c.conversation_pk)
-            .where(messages.c.owner_pk == owner_pk, messages.c.chain.in_(wanted))
-            .order_by(conversations.c.touched_ms.desc(), conversations.c.pk.desc())
-        ).all()
+        asked = _asked_for(chains[start:stop], size)
+        rows = _HOLDERS[size].all(connection, owner=owner_pk, **asked)
         found = [(row[0], wanted[row[1]], bool(row[2])) for row in rows]
         if found:
             return sorted(found, key=lambda item: -item[1])
     return []
 
 
-def _steps_from_tail(total: int) -> Iterable[tuple[int, int]]:
+def _steps_from_tail(total: int) -> Iterable[tuple[int, int, int]]:
+    """(start, stop, size of the step), the newest first."""
     stop, step = total, 0
     while stop > 0:
-        start = max(0, stop - _LOOKUP_STEPS[min(step, len(_LOOKUP_STEPS) - 1)])
-        yield start, stop
+        size = _LOOKUP_STEPS[min(step, len(_LOOKUP_STEPS) - 1)]
+        start = max(0, stop - size)
+        yield start, stop, size
         stop, step = start, step + 1
+
+
+def _any_of(size: int) -> list[Any]:
+    return [bindparam(f"chain_{index}") for index in range(size)]
+
+
+def _asked_for(chains: Sequence[str], size: int) -> dict[str, str]:
+    """Values for _any_of(size); places that are left over ask for the last one again."""
+    last = len(chains) - 1
+    return {f"chain_{index}": chains[min(index, last)] for index in range(size)}
+
+
+# Lists of a few fixed lengths, so that their statements can be prepared.
+_KNOWN = {
+    size: Prepared(
+        select(*_NODE).where(
+            messages.c.conversation_pk == bindparam("conversation"),
+            messages.c.owner_pk == bindparam("owner"),
+            messages.c.chain.in_(_any_of(size)),
+        )
+    )
+    for size in _LOOKUP_STEPS
+}
+_HOLDERS = {
+    size: Prepared(
+        select(messages.c.conversation_pk, messages.c.chain, messages.c.anchored)
+        .join(conversations, conversations.c.pk == messages.c.conversation_pk)
+        .where(messages.c.owner_pk == bindparam("owner"), messages.c.chain.in_(_any_of(size)))
+        .order_by(conversations.c.touched_ms.desc(), conversations.c.pk.desc())
+    )
+    for size in _LOOKUP_STEPS
+}
 
 
 def nodes_by_content(connection: Connection, conversation_pk: int, content: str) -> list[Node]:
@@ -302,8 +350,7 @@ def nodes_by_content(connection: Connection, conversation_pk: int, content: str)
 
 def _reserve(connection: Connection, count: int) -> int:
     """The first of `count` row numbers that nobody ever had: AUTOINCREMENT never re-uses one."""
-    last = connection.execute(text("SELECT seq FROM sqlite_sequence WHERE name='messages'"))
-    return int(last.scalar() or 0) + 1
+    return int(_LAST_PK.scalar(connection) or 0) + 1
 
 
 def append_messages(
@@ -355,7 +402,7 @@ def append_messages(
         nodes.append(at)
         rows.append(_message_row(conversation, at, message, now_ms))
     if rows:
-        connection.execute(_INSERT, rows)
+        _INSERT.run_many(connection, rows)
     return nodes
 
 
@@ -404,7 +451,7 @@ def _jump(
     return parent.pk, parent.depth
 
 
-_ANCESTOR = text(
+_ANCESTOR_SQL = text(
     """
     WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
       SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
@@ -418,7 +465,7 @@ _ANCESTOR = text(
     SELECT pk FROM walk WHERE depth = :depth
     """
 )
-_WALK = text(
+_WALK_SQL = text(
     """
     WITH RECURSIVE walk(pk, parent_pk, depth) AS (
       SELECT pk, parent_pk, depth FROM messages WHERE pk = :head
@@ -431,6 +478,8 @@ _WALK = text(
     FROM walk w JOIN messages m ON m.pk = w.pk WHERE m.depth > :above ORDER BY m.depth
     """
 )
+_ANCESTOR = Prepared(_ANCESTOR_SQL)
+_WALK = Prepared(_WALK_SQL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +503,8 @@ class StoredMessage:
 
 def ancestor_at(connection: Connection, head_pk: int, depth: int) -> int | None:
     """The row number of the message at this depth on the path to head; O(log depth) rows."""
-    return connection.execute(_ANCESTOR, {"head": head_pk, "depth": depth}).scalar()
+    found: int | None = _ANCESTOR.scalar(connection, head=head_pk, depth=depth)
+    return found
 
 
 def on_path(connection: Connection, pk: int, depth: int, head: Node) -> bool:
@@ -468,18 +518,14 @@ def on_path(connection: Connection, pk: int, depth: int, head: Node) -> bool:
 
 def path_between(connection: Connection, head_pk: int, above: int) -> list[StoredMessage]:
     """The messages deeper than `above` up to head, oldest first: reads those rows only."""
-    rows = connection.execute(_WALK, {"head": head_pk, "above": above})
+    rows = _WALK.all(connection, head=head_pk, above=above)
     return [record(StoredMessage, row) for row in rows]
 
 
 def ensure_system_text(connection: Connection, conversation_pk: int, body: str, now_ms: int) -> int:
     """The row of this turn's system messages; the same text is stored once a conversation."""
     digest = hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
-    found = connection.execute(
-        select(system_texts.c.pk).where(
-            system_texts.c.conversation_pk == conversation_pk, system_texts.c.digest == digest
-        )
-    ).scalar()
+    found = _SYSTEM_TEXT.scalar(connection, conversation=conversation_pk, digest=digest)
     if found is not None:
         return int(found)
     made = connection.execute(
@@ -492,9 +538,7 @@ def ensure_system_text(connection: Connection, conversation_pk: int, body: str, 
 
 def system_text(connection: Connection, pk: int) -> str:
     """The body stored under this row number."""
-    return str(
-        connection.execute(select(system_texts.c.body).where(system_texts.c.pk == pk)).scalar_one()
-    )
+    return str(_SYSTEM_BODY.scalar(connection, pk=pk))
 
 
 def count_messages(connection: Connection, conversation_pk: int) -> int:
