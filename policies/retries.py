@@ -1,16 +1,16 @@
 """When work that failed is tried again, and when it is given up.
 
 Failures have four causes. ``outage``: nobody answered, or not in order; time heals it. ``judged``:
-answers came and were no good; another draw may be. ``refused``: a provider refuses the content, so
-the same bytes are refused for ever. ``broken``: an error of our own; one more round may find a
-row mended, many will not.
+answers came and were no good; another draw may be. ``final``: a provider refuses the content or the
+request, or no window holds it; the same bytes will fare the same for ever. ``broken``: an error of
+our own; one more round may find a row mended, many will not.
 """
 
 import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-Cause = Literal["outage", "judged", "refused", "broken"]
+Cause = Literal["outage", "judged", "final", "broken"]
 
 BASE_SECONDS = 30.0
 """The first wait; each further one is twice as long."""
@@ -22,7 +22,7 @@ JITTER = 0.25
 """Waits are spread by this share to either side, so that what failed together does not come back
 together."""
 
-FURTHER_ROUNDS: dict[Cause, int] = {"outage": 24, "judged": 3, "refused": 0, "broken": 0}
+FURTHER_ROUNDS: dict[Cause, int] = {"outage": 24, "judged": 3, "final": 0, "broken": 0}
 """Rounds after the stand-in was prepared: a day of hourly attempts outlasts an outage; a model that
 failed so often on one text will hardly do better."""
 
@@ -50,7 +50,7 @@ def plan_retry(
     if cause == "broken":
         done = attempt >= BROKEN_ROUNDS
         return Retry(None if done else wait_seconds(key, attempt), stand_in=False)
-    if cause == "refused":
+    if cause == "final":
         return Retry(None, stand_in=True)
     done = attempt >= rounds + FURTHER_ROUNDS[cause]
     wait = None if done else wait_seconds(key, attempt, retry_after)

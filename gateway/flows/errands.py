@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.backends.base import Backend
+from gateway.backends.faults import FaultKind
 from gateway.flows import upkeep_rows as rows
 from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignment
 from gateway.flows.context import Context
@@ -60,6 +61,7 @@ class Errands:
         self._offload = offload
         self._gate = gate
         self._recorder = Recorder(counts, offload)
+        self._final: dict[str, dict[str, Failure]] = {}
 
     async def attend(self, held: Held) -> None:
         store, job = self._ctx.store, held.job
@@ -113,10 +115,18 @@ class Errands:
         return _Task(held, policy, origin, work, partial(_gist_stand_in, found, policy))
 
     async def _play(self, task: _Task) -> None:
-        """One round over the summarizers, and its end."""
-        order = self._summarizers(task.policy, task.origin)
-        names = [backend.name for backend in order]
+        """One round over the summarizers, and its end.
+
+        Who failed this job for good in an earlier round is not sent the same bytes again.
+        """
         job = task.held.job
+        final = self._final.get(job.key, {})
+        order = [
+            backend
+            for backend in self._summarizers(task.policy, task.origin)
+            if backend.name not in final
+        ]
+        names = [backend.name for backend in order]
         outcome = await self._recorder.write(
             Round(
                 work=task.work,
@@ -131,8 +141,11 @@ class Errands:
         )
         if isinstance(outcome, Draft):
             await self._save(task.held, outcome)
-        else:
-            await self._end_round(task, outcome)
+            return
+        for failure in outcome:
+            if failure.cause == "final":
+                self._final.setdefault(job.key, {})[failure.backend] = failure
+        await self._end_round(task, [*final.values(), *outcome])
 
     def _summarizers(self, policy: Policy, origin: Origin) -> list[Backend]:
         """Who is asked, in order. What a private model was told stays on this machine; so does
@@ -160,6 +173,7 @@ class Errands:
         await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
 
     async def _save(self, held: Held, draft: Draft) -> None:
+        self._final.pop(held.job.key, None)
         save = rows.save_chapter if held.job.kind == "chapter" else rows.save_gist
         now_ms = self._ctx.clock.now_ms()
         if not await self._ctx.store.write(save, held, draft.text, draft.backend, now_ms):
@@ -186,7 +200,9 @@ class Errands:
             is_stored = await self._ctx.store.write(
                 rows.save_gist, task.held, stand_in, None, now_ms
             )
-            self._counts.stand_ins += is_stored
+            if is_stored:
+                self._counts.stand_ins += 1
+                log.warning("%s: a stand-in was prepared", job.key)
             return
         await self._end(task.held, retry.wait, kind, said, stand_in or None)
 
@@ -205,9 +221,12 @@ class Errands:
         run_at_ms = None if wait is None else now_ms + int(wait * 1000)
         outcome = Outcome(run_at_ms, kind, said, stand_in)
         is_stored = await self._ctx.store.write(rows.save_failure, held, outcome, now_ms)
-        self._counts.stand_ins += is_stored
+        if is_stored:
+            self._counts.stand_ins += 1
+            log.warning("%s: a stand-in was prepared", held.job.key)
         if run_at_ms is None:
             self._counts.parked += 1
+            self._final.pop(held.job.key, None)
             log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
         else:
             log.info("%s: again in %.0f s (%s: %s)", held.job.key, wait, kind, said)
@@ -235,16 +254,17 @@ def _gist_stand_in(found: GistRows, policy: Policy) -> str | None:
 def _sum_up(failures: Sequence[Failure]) -> tuple[Cause, str, str, float | None]:
     """A round's failures as one: cause, kind, words, and the longest wait that was asked for.
 
-    The round was refused only where everybody refused, or two did; it was judged only where nobody
-    was out.
+    Final only where everybody failed for good, or two refused the content; judged only where
+    nobody was out.
     """
     if not failures:
         said = "no summarizer can be asked: each is off, unknown, or not on this machine"
         return "outage", "no-summarizer", said, None
-    causes = [failure.cause for failure in failures]
+    causes = {failure.cause for failure in failures}
+    refusals = sum(failure.kind == FaultKind.REFUSED for failure in failures)
     cause: Cause = "judged"
-    if causes.count("refused") in (2, len(causes)):
-        cause = "refused"
+    if refusals > 1 or causes == {"final"}:
+        cause = "final"
     elif "outage" in causes:
         cause = "outage"
     worst = next((failure for failure in failures if failure.cause == cause), failures[0])

@@ -40,8 +40,17 @@ LEAST_ASKED = 150
 OVERFLOWS = 3
 """How often a span is cut smaller after the window turned out smaller than reckoned."""
 
+_LEAST_KNOWN = 0.4
+_LEAST_UNKNOWN = 0.3
+"""Shares of the estimated tokens of a prompt below which the backend cannot have read all of it:
+of this conversation's own figures, and of a cautious guess (tokenizers differ by a factor of two on
+one script). A prompt that was cut from the front is a small fraction."""
+
 _IN_VAIN = frozenset({FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.MALFORMED})
 """Faults that are an answer, and no good one: another draw may do better."""
+
+_FINAL = frozenset({FaultKind.REFUSED, FaultKind.BAD_REQUEST, FaultKind.OVERFLOW})
+"""Faults that the same bytes will meet again, whenever they are sent."""
 
 _SIMPLER: dict[Form, Form] = {"grammar": "object", "schema": "object", "object": "prose"}
 """How else to demand the frame after a request was refused: other bytes, not the same again."""
@@ -116,14 +125,13 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """limit: characters of quoted text a call, None without bound; output: tokens at first, and at
-    most after an answer was cut."""
+    """limit: characters of quoted text a call, None without bound; output: tokens at first, and
+    most after an answer was cut; density: the least tokens a character that are plausible."""
 
     limit: int | None
     output: int
     most: int
-    ratio: float
-    learned: bool
+    density: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,38 +164,45 @@ class Recorder:
                 self._counts.accepted += 1
                 return Draft(outcome, backend.name)
             failures.append(outcome)
-            if sum(failure.cause == "refused" for failure in failures) > 1:
+            if sum(failure.kind == FaultKind.REFUSED for failure in failures) > 1:
                 break
         return failures
 
     async def _write_with(self, backend: Backend, round_: Round) -> str | Failure:
         room = await self._measure(backend, round_)
         limit = room.limit
+        if limit is not None and limit < LEAST_CHARS:
+            said = f"the window of {backend.name} is too small to record anything"
+            return Failure(backend.name, "window", said, "outage")
         for _ in range(OVERFLOWS):
             try:
-                if limit is not None and limit < LEAST_CHARS:
-                    raise ValueError(f"its window leaves room for {limit} characters")
                 pieces = await self._offload(round_.work.cut, limit)
             except ValueError as error:
-                return Failure(backend.name, "window", str(error), "outage")
+                return Failure(backend.name, "window", f"{backend.name}: {error}", "outage")
             outcome = await self._write_pieces(backend, round_, room, pieces)
             if isinstance(outcome, str) or outcome.kind != FaultKind.OVERFLOW:
                 return outcome
             limit = max(len(piece.text) for piece in pieces) // 2
+            if limit < LEAST_CHARS:
+                break
         return outcome
 
     async def _measure(self, backend: Backend, round_: Round) -> _Room:
         """The room of this backend, by its window and what is known of characters per token."""
         work, most = round_.work, round_.rules.max_output
         learned = round_.ratios.get(backend.name)
-        ratio = learned or await self._offload(first_ratio, work.text)
+        guessed: float = await self._offload(first_ratio, work.text)
+        density = _LEAST_UNKNOWN / guessed
+        if learned is not None:
+            density = _LEAST_KNOWN / max(learned, guessed)
+        ratio = learned or guessed
         window = await backend.window()
         if window is None:
-            return _Room(None, most, most, ratio, learned is not None)
+            return _Room(None, most, most, density)
         output = min(most, max(window // 4, 256))
         fixed = MARGIN_TOKENS + int(prompt_chars(work.language) / ratio)
         limit = int((window - output - fixed) * ratio)
-        return _Room(limit, output, min(most, window // 2), ratio, learned is not None)
+        return _Room(limit, output, min(most, window // 2), density)
 
     async def _write_pieces(
         self, backend: Backend, round_: Round, room: _Room, pieces: Sequence[Piece]
@@ -291,12 +306,8 @@ class _Drawing:
         return self._check_prompt(_read(completion.parsed), prompt)
 
     def _check_prompt(self, answer: _Answer, prompt: Prompt) -> _Answer | UpstreamFault:
-        """A fault where the backend read far less than it was sent: it told half of a story.
-
-        Half of what this conversation's own figures say; without them three tenths of a cautious
-        estimate (tokenizers differ by a factor of two on one script).
-        """
-        expected = prompt.chars / self.room.ratio * (0.5 if self.room.learned else 0.3)
+        """A fault where the backend read far less than it was sent: it told half of a story."""
+        expected = prompt.chars * self.room.density
         if answer.prompt_tokens is None or answer.prompt_tokens >= expected:
             return answer
         what = (
@@ -319,8 +330,8 @@ class _Drawing:
             self.form = _SIMPLER[self.form]
             return None
         cause: Cause = "outage"
-        if fault.kind is FaultKind.REFUSED:
-            cause = "refused"
+        if fault.kind in _FINAL:
+            cause = "final"
         elif fault.kind in _IN_VAIN:
             cause = "judged"
         return Failure(self.backend.name, fault.kind, _said(fault), cause, fault.retry_after)

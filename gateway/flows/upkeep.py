@@ -59,6 +59,7 @@ class Upkeep:
         self._locks: dict[str, asyncio.Lock] = {}
         self._waits: dict[str, tuple[float, float]] = {}
         self._leases = 0
+        self._waits_for_quiet = False
 
     # --- the pump --------------------------------------------------------------------------------
 
@@ -81,6 +82,13 @@ class Upkeep:
         is not meant: the end of a turn rings for it."""
         now_ms = self._ctx.clock.now_ms()
         return await self._ctx.store.read(queue.next_due, after_ms=now_ms)
+
+    def notice_quiet(self) -> None:
+        """Say that a turn ended: what waits for a quiet moment is looked at again, at once. Costs
+        nothing where nothing waits."""
+        if self._waits_for_quiet:
+            self._waits_for_quiet = False
+            self._ctx.ring(self._ctx.clock.now_ms())
 
     async def drain(self, grace_seconds: float) -> None:
         """Begin nothing more; what still runs after the grace is cancelled and goes back to the
@@ -114,6 +122,7 @@ class Upkeep:
         free = AT_ONCE - len(self._running)
         if free <= 0 or not await store.read(queue.has_due, now_ms):
             return
+        blocked = self._blocked()
         self._leases += 1
         taken = await store.write(
             rows.claim_due,
@@ -121,9 +130,10 @@ class Upkeep:
             now_ms=now_ms,
             lease=f"{self._ctx.boot}.{self._leases}",
             lease_ms=LEASE_MS,
-            blocked=self._blocked(),
+            blocked=blocked,
             limit=free,
         )
+        self._waits_for_quiet = any(self._ctx.busy.get(name) for name in blocked)
         for held in taken:
             self._running[asyncio.create_task(self._run(held))] = held
 

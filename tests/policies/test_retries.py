@@ -76,7 +76,7 @@ def test_a_wait_depends_on_key_and_attempt_alone(key: str, attempt: int) -> None
         (6, 3, "judged", True, True),  # 3 rounds + 3 further ones
         (26, 3, "outage", False, True),
         (27, 3, "outage", True, True),  # 3 rounds + 24 further ones
-        (1, 3, "refused", True, True),  # the same bytes are refused for ever
+        (1, 3, "final", True, True),  # the same bytes are refused for ever
         (1, 3, "broken", False, False),
         (BROKEN_ROUNDS, 3, "broken", True, False),
     ],

@@ -4,7 +4,7 @@ list, a real store, and a story with an honest chapter of it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,9 @@ class Listed:
     async def window(self) -> int | None:
         return self.window_tokens
 
-    async def count_tokens(self, messages: Sequence[bytes]) -> int | None:
+    async def count_tokens(
+        self, messages: Sequence[bytes], params: Mapping[str, Any] | None = None
+    ) -> int | None:
         return None
 
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:

@@ -230,17 +230,11 @@ REASONED = {"role": "assistant", "content": "", "reasoning_content": "h" * 4_000
         {"message": {"role": "assistant", "content": None}, "finish_reason": "content_filter"},
         {"message": REASONED, "finish_reason": "stop"},
         {"message": REASONED, "finish_reason": "length"},
-        {
-            "message": {"role": "assistant", "content": framed(CHAPTER)},
-            "finish_reason": "stop",
-            "usage": {"prompt_tokens": 40},  # of some 3,000 characters sent
-        },
         fault(FaultKind.EMPTY),
         fault(FaultKind.SERVER),
         fault(FaultKind.LOADING),
-        fault(FaultKind.BAD_REQUEST),
         fault(FaultKind.AUTH),
-        fault(FaultKind.OVERFLOW),
+        fault(FaultKind.NOT_FOUND),
         fault(
             FaultKind.INTERRUPTED,
             partial=True,
@@ -496,6 +490,76 @@ async def test_a_content_refusal_goes_to_one_other_model_and_is_then_parked(stag
     left = ctx.store.reading(job)
     assert (left.state, left.error_kind) == ("parked", "refused")
     assert [origin for origin, _, _ in ctx.store.reading(versions)] == ["stand-in"]
+
+
+CUT_PROMPT = {
+    "message": {"role": "assistant", "content": framed(CHAPTER)},
+    "finish_reason": "stop",
+    "usage": {"prompt_tokens": 40},  # of some 2,200 characters sent
+}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "calls"),
+    [
+        (fault(FaultKind.BAD_REQUEST), 3),  # by grammar, as an object, in words
+        (fault(FaultKind.OVERFLOW), 2),  # whole and in halves; a quarter is below 300 characters
+        (CUT_PROMPT, 2),
+    ],
+)
+async def test_what_the_same_bytes_will_always_meet_is_not_tried_again(
+    stage: Build, outcome: Outcome, calls: int
+) -> None:
+    glm = Listed("glm", outcome)
+    ctx = stage(glm)
+    due(ctx, policy="alone")
+
+    await keep(ctx).run_due()
+
+    assert ctx.store.reading(job).state == "parked"
+    assert [origin for origin, _, _ in ctx.store.reading(versions)] == ["stand-in"]
+    assert len(glm.calls) == calls
+    assert len({(*call.messages, str(call.params)) for call in glm.calls}) == calls
+
+
+async def test_who_refused_for_good_is_not_asked_in_later_rounds(stage: Build) -> None:
+    glm = Listed("glm", fault(FaultKind.REFUSED))
+    deepseek = Listed("deepseek", fault(FaultKind.UNAVAILABLE), framed(CHAPTER), kind="litellm")
+    ctx = stage(glm, deepseek)
+    upkeep = keep(ctx)
+    due(ctx)
+    await upkeep.run_due()
+    assert ctx.store.reading(job).error_kind == "unavailable"
+    clock_of(ctx).advance(CAP_SECONDS)
+
+    await upkeep.run_due()
+
+    assert (len(glm.calls), len(deepseek.calls)) == (1, 2)
+    assert ctx.store.reading(versions) == [("model", CHAPTER, "deepseek")]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stored"),
+    [
+        (190, True),
+        (180, False),
+    ],
+)
+async def test_what_a_conversation_learned_tells_whether_a_prompt_was_cut(
+    stage: Build, tokens: int, stored: bool
+) -> None:
+    glm = Listed("glm", {**CUT_PROMPT, "usage": {"prompt_tokens": tokens}})
+    ctx = stage(glm)
+    due(ctx, policy="alone")
+    conversation_pk = ctx.store.reading(job).conversation_pk
+    ctx.store.writing(memory.save_token_ratio, conversation_pk, "glm", 4.0)
+
+    await keep(ctx).run_due()
+
+    # 1,873 characters at 4 a token: 0.4 of the estimate is a tenth of the characters, 187.
+    expected = ["model"] if stored else []
+    assert len(glm.prompts()[0]) == 1_873
+    assert [origin for origin, _, _ in ctx.store.reading(versions)] == expected
 
 
 async def test_no_error_text_becomes_history(stage: Build) -> None:
@@ -785,7 +849,12 @@ async def test_nothing_begins_beside_a_running_turn(stage: Build) -> None:
     assert glm.calls == []
     # What waits for a quiet moment is no reason to ring: the end of the turn is.
     assert await upkeep.next_due() is None
+    rings: list[int] = []
+    ctx.ring = rings.append
     ctx.turn_ended("glm")
+    upkeep.notice_quiet()
+    upkeep.notice_quiet()
+    assert rings == [ctx.clock.now_ms()]
     assert await upkeep.run_due() == 1
 
 
