@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from policies.judge.grounding import terms
+from policies.judge.heard import Heard
 from policies.judge.language import is_english
 from policies.judge.reading import fold, sentences, unquote
+from policies.judge.terms import terms
 
 _ROLES = frozenset({"user", "assistant", "system", "tool", "narrator", "gm", "ai", "bot", ""})
 _FOREIGN = {1: 2, 2: 3}
@@ -62,16 +63,16 @@ class _Clause:
     rest: str
 
 
-def is_misattributed(prose: str, lines: Sequence[tuple[str, str]]) -> bool:
+def is_misattributed(prose: str, heard: Heard) -> bool:
     """Say whether an English clause ties to a speaker what only another speaker's lines hold.
 
-    lines: speaker and text. Fewer than two named speakers, or another language: no.
+    Fewer than two named speakers whose words are known, or another language: no.
     """
-    turns = Counter(fold(speaker).strip() for speaker, _ in lines)
+    turns = Counter(fold(speaker).strip() for speaker, _ in heard.lines)
     names = {name for name, count in turns.items() if count >= _LEAST_TURNS} - _ROLES
     if len(names) < 2 or not is_english(prose):
         return False
-    alone = _words_of_their_own(lines, names)
+    alone = _words_of_their_own(heard.lines, names)
     return any(_is_foreign(clause, alone) for clause in _clauses(fold(unquote(prose)), names))
 
 

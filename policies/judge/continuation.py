@@ -1,10 +1,10 @@
 """Continued stories and answered questions: the recorder stands outside and speaks to nobody."""
 
 import re
-from collections.abc import Sequence
 
-from policies.judge.grounding import terms
+from policies.judge.heard import Heard
 from policies.judge.reading import fold, sentences, unquote
+from policies.judge.terms import terms
 
 _PERSON = re.compile(
     r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself|we|we're|we've|we'll|us|"
@@ -36,16 +36,15 @@ _CHEER = re.compile(
 _LABELLED = re.compile(r"^\s*[\[(*_-]{0,3}([^\s:：][^:：\n]{0,30}?)[*_]{0,2}[:：]\s*(.+)$")
 
 
-def is_continuation(prose: str, lines: Sequence[tuple[str, str]]) -> bool:
+def is_continuation(prose: str, heard: Heard) -> bool:
     """Say whether a prose speaks on as one of its people, or answers instead of recording.
 
-    lines: speaker and text of the source. Speech inside quotation marks is nobody's here.
+    Speech inside quotation marks is nobody's here.
     """
-    speakers = {fold(speaker).strip() for speaker, _ in lines}
-    return _is_script(prose, speakers) or _speaks(prose) or _answers(prose, [t for _, t in lines])
+    return _is_script(prose, heard.speakers) or _speaks(prose) or _answers(prose, heard.texts)
 
 
-def _is_script(prose: str, speakers: set[str]) -> bool:
+def _is_script(prose: str, speakers: frozenset[str]) -> bool:
     """Lines that begin with a speaker and then speak as that speaker."""
     rows = [row for row in prose.splitlines() if row.strip()]
     spoken = 0

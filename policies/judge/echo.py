@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from policies.judge.heard import Heard
 from policies.judge.reading import fold, is_unspaced, units, unquote
 
 _GRAM = {True: 8, False: 5}
@@ -31,13 +32,13 @@ class Copied:
     places: frozenset[int]
 
 
-def is_echo(prose: str, lines: Iterable[str]) -> bool:
+def is_echo(prose: str, heard: Heard) -> bool:
     """Say whether a prose mostly copies the lines of its source, quotations left out."""
     unspaced = is_unspaced(prose)
     row = units(fold(unquote(prose)))
     if len(row) < _LEAST[unspaced]:
         return False
-    copied = measure_copied(row, lines, _GRAM[unspaced])
+    copied = measure_copied(row, heard.texts, _GRAM[unspaced])
     return (
         copied.share > _COPIED_SHARE
         or copied.longest >= _LONG_RUN[unspaced]
@@ -48,9 +49,9 @@ def is_echo(prose: str, lines: Iterable[str]) -> bool:
 def measure_copied(row: list[str], lines: Iterable[str], size: int) -> Copied:
     """Return how much of a row of units stands in the lines in runs of at least `size` units."""
     known = {
-        tuple(heard[at : at + size])
-        for heard in (units(fold(line)) for line in lines)
-        for at in range(len(heard) - size + 1)
+        tuple(said[at : at + size])
+        for said in (units(fold(line)) for line in lines)
+        for at in range(len(said) - size + 1)
     }
     places: set[int] = set()
     longest = run = 0

@@ -2,6 +2,7 @@
 
 import re
 
+from policies.judge.heard import Heard
 from policies.judge.reading import CYRILLIC, HAN, HANGUL, KANA, fold, has_words, unquote, words
 
 _SCRIPTS = {
@@ -25,7 +26,7 @@ _COMMON = {
     "it": "il gli che di e un una per con non si del della nel sono era ha lei lui suo sua ma",
 }
 _COMMON_WORDS = {name: frozenset(fold(listed).split()) for name, listed in _COMMON.items()}
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+@\S+", re.DOTALL)
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 _UKRAINIAN = re.compile("[іїєґ]")
 _RUSSIAN = re.compile("[ыэъё]")
 _DENSITY = {"han": 2.5, "kana": 2.0, "hangul": 2.0}
@@ -33,7 +34,7 @@ _LEAST = 12
 """Letters (an alphabet's) below which a language is not guessed."""
 
 
-def is_wrong_language(prose: str, source: str) -> bool:
+def is_wrong_language(prose: str, heard: Heard) -> bool:
     """Say whether a prose is clearly in another language than every large part of its source.
 
     A language that holds a seventh of the source is a language of the conversation. Too little
@@ -41,8 +42,8 @@ def is_wrong_language(prose: str, source: str) -> bool:
     """
     told = _plain(unquote(prose))
     told = told if has_words(told) else _plain(prose)
-    heard = _plain(source)
-    here, there = _shares(told, certain=0.04), _shares(heard, certain=0.2)
+    spoken = _CODE.sub(" ", heard.folded)
+    here, there = _shares(told, certain=0.04), _shares(spoken, certain=0.2)
     if not here or not there:
         return False
     main = max(here, key=lambda name: here[name])
@@ -51,14 +52,22 @@ def is_wrong_language(prose: str, source: str) -> bool:
     if there.get(main, 0.0) < 1 / 7:
         return True
     if main == "latin":
-        return _is_other_latin(told, heard)
-    return main == "cyrillic" and _is_other_cyrillic(told, heard)
+        return _is_other_latin(told, spoken)
+    return main == "cyrillic" and _is_other_cyrillic(told, spoken)
 
 
 def is_english(text: str) -> bool:
     """Say whether the commonest words of a text are English ones."""
     guess = _latin_language(_plain(text))
     return guess is not None and guess[0] == "en"
+
+
+def leans(text: str) -> tuple[int, int]:
+    """Return how many of the commonest English and Spanish words a text holds."""
+    found = words(_plain(text))
+    english, spanish = (_COMMON_WORDS[name] for name in ("en", "es"))
+    spanish = spanish - english - {"no"}
+    return sum(word in english for word in found), sum(word in spanish for word in found)
 
 
 def _plain(text: str) -> str:

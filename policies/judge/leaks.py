@@ -2,6 +2,7 @@
 
 import re
 
+from policies.judge.heard import Heard
 from policies.judge.reading import fold
 
 _TERMS = tuple(
@@ -37,11 +38,11 @@ _TERMS = tuple(
 )
 
 
-def leaks_frame(prose: str, source: str) -> bool:
+def leaks_frame(prose: str, heard: Heard) -> bool:
     """Say whether a prose holds words of the task that its source does not."""
-    told, heard = fold(prose), fold(source)
+    told = fold(prose)
     for term in _TERMS:
         for found in term.finditer(told):
-            if found.group() not in heard:
+            if found.group() not in heard.folded:
                 return True
     return False

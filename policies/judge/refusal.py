@@ -6,15 +6,18 @@ speaks, about what, and whether anything was told before it; see voices/ for the
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
-from policies.judge.frame import strings, unwrap_frame
+from policies.judge.frame import unwrap_frame
+from policies.judge.language import leans
 from policies.judge.reading import QUOTE_MARK, fold, has_words, sentences, unquote
 from policies.judge.thinking import strip_thinking
-from policies.judge.voices import VOICES, Voice
+from policies.judge.voices import ENGLISH, SPANISH, VOICES, Voice
 
 _LABEL = re.compile(
-    r"^[\s\[\(【*#>_~\-–—\"'`]*"
+    r"^\[[^\]\n]{1,24}\][\s:]*|^[\s\[\(【*#>_~\-–—\"'`]*"
     r"(?:(?:the |my |final |chapter |story |short |brief |system |ai |краткий |краткое |el |la )*"
     r"(?:assistant|ai|bot|chatbot|model|system|narrator|recorder|summary|"
     r"chapter|recap|gist|error|warning|notice|note"
@@ -28,11 +31,14 @@ _LABEL = re.compile(
     r"сообщение|итог|примечание|внимание|помощник|сводка|ии)"
     r"(?: ?\d{1,3}| of the \w+| del \w+)?)[\s\]\)】*_]*(?:[:：\-–—]+\s*|\n+|(?<=[\]】*])\s*)+"
 )
+_COLON = re.compile(r"[:：](?=\s|[^\x00-\x7f])")
+"""What follows a colon is said for itself: `Here is the chapter: they …`."""
 _MIDDLE_NAME = re.compile(
-    r"(?<=[^\W\d_][ ,]) ?(?!(?:I|AI|API|TOS|OK|JSON)\b)[A-ZА-ЯÁÉÍÓÚÑ][a-zа-яáéíóúñё]{2,}"
+    r"(?<=[^\W\d_][ ,;]) ?(?!(?:I|AI|API|TOS|OK|JSON)\b)[A-ZА-ЯÁÉÍÓÚÑ][a-zа-яáéíóúñё]{2,}"
 )
 _ORGANISATIONS = re.compile(
-    r"\b(?:OpenAI|Azure|Microsoft|Google|Anthropic|DeepSeek|Gemini|Terms|Service|Content|Policy|Safety|Usage|Community|Guidelines)\b"
+    r"\b(?:OpenAI|Azure|Microsoft|Google|Anthropic|DeepSeek|Gemini|Terms|"
+    r"Service|Content|Policy|Safety|Usage|Community|Guidelines)\b"
 )
 _SAFETY_ENDS = re.compile(
     r"content[_ ]?filter|safety|blocklist|prohibited|spii|recitation|refus"
@@ -40,12 +46,29 @@ _SAFETY_ENDS = re.compile(
 )
 
 
+_LATE = re.compile(
+    r"\b(?:delay|wait(?:ing)?|late(?:ness)?|took so long|hold-?up)\b"
+    r"|\b(?:demora|espera|retras\w+|tardanza)\b"
+    r"|(?:задержк|ожидани|опоздани)|[久迟遲][等到]|来晚|來晚|お待たせ|遅く|遅れ|기다리|늦"
+)
+"""An apology for the time it took leads to a chapter, not away from one."""
+_FEW_LETTERS = 60
+_MOST_LABELS = 3
+_LABEL_REACH = 160
+
+
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """One sentence as the rule sees it: folded, and whether a name shows it to tell of somebody."""
+class _Said:
+    """One sentence as the rule sees it.
+
+    text: folded. voices: the grammars that may fit it. named: a name in its midst shows that it
+    tells of somebody. talk: speech to the asker, or about the text.
+    """
 
     text: str
+    voices: tuple[Voice, ...]
     named: bool
+    talk: bool
 
 
 def is_refusal(text: str) -> bool:
@@ -54,13 +77,8 @@ def is_refusal(text: str) -> bool:
     Pure and total: any text has an answer, also one in a JSON wrapper or behind a think block.
     Attributed quotations are exempt.
     """
-    prose = strip_thinking(text)
-    unwrapped = unwrap_frame(prose, framed=False)
-    if unwrapped.reason == "frame":
-        prose = " ".join(strings(unwrapped.prose))
-    else:
-        prose = unwrapped.prose
-    return _declines(_read(prose))
+    said = _read(unwrap_frame(strip_thinking(text), framed=False).prose)
+    return _merely_talks(said) or _declines(said)
 
 
 def is_safety_end(finish_reason: str | None) -> bool:
@@ -68,41 +86,73 @@ def is_safety_end(finish_reason: str | None) -> bool:
     return finish_reason is not None and bool(_SAFETY_ENDS.search(finish_reason.casefold()))
 
 
-def _read(prose: str) -> list[_Told]:
-    bare = unquote(prose)
-    for _ in range(3):
-        folded = fold(bare)
+def _read(prose: str) -> list[_Said]:
+    bare = _cut_labels(unquote(prose))
+    english, spanish = leans(bare)
+    voices = [
+        voice
+        for voice in VOICES
+        if not ((voice is SPANISH and english > spanish) or (voice is ENGLISH and spanish > english))
+    ]
+    read = [_read_sentence(part, voices) for part in sentences(_COLON.sub("\n", bare))]
+    return [said for said in read if not (said.talk and _is_late(said))]
+
+
+def _read_sentence(sentence: str, voices: list[Voice]) -> _Said:
+    text = " ".join(fold(sentence).split())
+    fitting = tuple(voice for voice in voices if voice.script.search(text))
+    named = bool(_MIDDLE_NAME.search(_ORGANISATIONS.sub(" ", sentence))) and not sentence.isupper()
+    talk = not named and any(v.talk.search(text) or v.speaker.search(text) for v in fitting)
+    return _Said(text, fitting, named, talk)
+
+
+def _cut_labels(bare: str) -> str:
+    """Return the text without `Summary:` and its like before it, as long as words are left."""
+    for _ in range(_MOST_LABELS):
+        folded = fold(bare[:_LABEL_REACH])
         label = _LABEL.match(folded)
-        # Folding may change lengths, so a label is cut off the folded copy and the rest is kept.
-        bare = folded[label.end() :] if label and has_words(folded[label.end() :]) else bare
-    told = []
-    for sentence in sentences(bare):
-        plain = _ORGANISATIONS.sub(" ", sentence)
-        named = bool(_MIDDLE_NAME.search(plain)) and not sentence.isupper()
-        told.append(_Told(" ".join(fold(sentence).split()), named))
-    return told
+        if label is None:
+            break
+        # Folding may change lengths: the cut is where the folded head is as long as the label.
+        end = next(at for at in range(len(bare) + 1) if len(fold(bare[:at])) >= label.end())
+        if not has_words(bare[end:]):
+            break
+        bare = bare[end:]
+    return bare
 
 
-def _declines(told: list[_Told]) -> bool:
+def _declines(read: list[_Said]) -> bool:
     opening = True
-    total = sum(len(sentence.text) for sentence in told)
-    talked = sum(len(sentence.text) for sentence in told if _is_talk(sentence))
-    mostly_talk = talked * 2 >= total
-    for sentence in told:
-        voices = [voice for voice in VOICES if voice.script.search(sentence.text)]
-        if any(_refuses(sentence, voice, opening or mostly_talk) for voice in voices):
+    mostly_talk = _letters(said for said in read if said.talk) * 2 >= _letters(read)
+    for said in read:
+        if any(_refuses(said, voice, opening or mostly_talk) for voice in said.voices):
             return True
-        opening = opening and _is_talk(sentence)
+        opening = opening and said.talk
     return False
 
 
-def _refuses(sentence: _Told, voice: Voice, unopposed: bool) -> bool:
+def _merely_talks(read: list[_Said]) -> bool:
+    """The speaker shows himself before anything is told, says some `no`, and tells little more."""
+    talk = [said for said in read if said.talk]
+    begun = list(takewhile(lambda said: said.talk, read))
+    total = _letters(read)
+    if total < _FEW_LETTERS and not any(_is_of_others(said) for said in read):
+        talk = begun = read
+    shown = any(voice.speaker.search(said.text) for said in begun for voice in said.voices)
+    denied = any(voice.negative.search(said.text) for said in talk for voice in said.voices)
+    return shown and denied and _letters(talk) * 2 >= total
+
+
+def _refuses(said: _Said, voice: Voice, unopposed: bool) -> bool:
     """unopposed: nothing was told before, or little is told at all."""
-    text = sentence.text
+    text = said.text
+    if voice.narrated.search(text):
+        return False
     about_task = bool(voice.task.search(text))
     if voice.first.search(text) and (unopposed or about_task):
-        return not _is_reported(sentence, voice)
-    if not unopposed or sentence.named or voice.third.search(text):
+        # A quotation beside somebody told about: his words, not the summarizer's.
+        return not (QUOTE_MARK in text and (said.named or voice.third.search(text)))
+    if not unopposed or said.named or voice.third.search(text):
         return False
     return bool(
         (about_task and voice.bare.search(text))
@@ -111,12 +161,15 @@ def _refuses(sentence: _Told, voice: Voice, unopposed: bool) -> bool:
     )
 
 
-def _is_reported(sentence: _Told, voice: Voice) -> bool:
-    """A quotation mark beside somebody told about: his words, not the summarizer's."""
-    return QUOTE_MARK in sentence.text and bool(sentence.named or voice.third.search(sentence.text))
+def _is_of_others(said: _Said) -> bool:
+    return said.named or any(
+        voice.third.search(said.text) or voice.narrated.search(said.text) for voice in said.voices
+    )
 
 
-def _is_talk(sentence: _Told) -> bool:
-    if sentence.named:
-        return False
-    return any(v.script.search(sentence.text) and v.talk.search(sentence.text) for v in VOICES)
+def _is_late(said: _Said) -> bool:
+    return len(said.text) < _FEW_LETTERS and bool(_LATE.search(said.text))
+
+
+def _letters(read: Iterable[_Said]) -> int:
+    return sum(len(said.text) for said in read)

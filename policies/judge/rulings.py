@@ -8,10 +8,11 @@ from policies.judge.echo import is_echo
 from policies.judge.ending import is_cut
 from policies.judge.frame import Unwrapped, unwrap_frame
 from policies.judge.grounding import is_ungrounded
+from policies.judge.heard import Heard
 from policies.judge.language import is_wrong_language
 from policies.judge.leaks import leaks_frame
 from policies.judge.loops import is_loop
-from policies.judge.reading import has_words, weight
+from policies.judge.reading import has_words
 from policies.judge.refusal import is_refusal, is_safety_end
 from policies.judge.sizes import is_degenerate, is_long
 from policies.judge.thinking import shows_thinking, strip_thinking
@@ -36,26 +37,15 @@ def judge_summary(
     characters. framed: the output must be the JSON frame; otherwise prose, or a frame to unwrap.
     Pure, linear in output and source, and without errors: every text has a verdict.
     """
-    said = [(line.speaker, line.text) for line in source]
-    texts = [line.text for line in source]
-    heard = "\n".join(texts)
-    size = weight(heard)
-    speakers = {line.speaker for line in source}
+    heard = Heard([(line.speaker, line.text) for line in source])
     return _judge(
         output,
         finish_reason=finish_reason,
         framed=framed,
         rules=(
-            ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
-            ("loop", is_loop),
-            ("echo", lambda prose: is_echo(prose, texts)),
-            ("continuation", lambda prose: is_continuation(prose, said)),
-            ("degenerate", lambda prose: is_degenerate(prose, size, asked_chars)),
-            ("long", lambda prose: is_long(prose, size, asked_chars)),
-            ("frame-leak", lambda prose: leaks_frame(prose, heard)),
-            ("ungrounded", lambda prose: is_ungrounded(prose, texts, speakers)),
-            ("truncated", is_cut),
-            ("misattributed", lambda prose: is_misattributed(prose, said)),
+            *_shared_rules(heard, asked_chars),
+            ("echo", lambda prose: is_echo(prose, heard)),
+            ("misattributed", lambda prose: is_misattributed(prose, heard)),
         ),
     )
 
@@ -72,23 +62,25 @@ def judge_gist(
 
     As judge_summary, but the source is already told: taking over its sentences is no echo.
     """
-    texts = list(source)
-    heard = "\n".join(texts)
-    size = weight(heard)
+    heard = Heard([("", text) for text in source])
     return _judge(
         output,
         finish_reason=finish_reason,
         framed=framed,
-        rules=(
-            ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
-            ("loop", is_loop),
-            ("continuation", lambda prose: is_continuation(prose, [("", text) for text in texts])),
-            ("degenerate", lambda prose: is_degenerate(prose, size, asked_chars)),
-            ("long", lambda prose: is_long(prose, size, asked_chars)),
-            ("frame-leak", lambda prose: leaks_frame(prose, heard)),
-            ("ungrounded", lambda prose: is_ungrounded(prose, texts, ())),
-            ("truncated", is_cut),
-        ),
+        rules=_shared_rules(heard, asked_chars),
+    )
+
+
+def _shared_rules(heard: Heard, asked_chars: int) -> tuple[Rule, ...]:
+    return (
+        ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
+        ("loop", is_loop),
+        ("continuation", lambda prose: is_continuation(prose, heard)),
+        ("degenerate", lambda prose: is_degenerate(prose, heard.weight, asked_chars)),
+        ("long", lambda prose: is_long(prose, heard.weight, asked_chars)),
+        ("frame-leak", lambda prose: leaks_frame(prose, heard)),
+        ("ungrounded", lambda prose: is_ungrounded(prose, heard)),
+        ("truncated", is_cut),
     )
 
 

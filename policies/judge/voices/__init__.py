@@ -10,4 +10,4 @@ from policies.judge.voices.voice import Voice
 
 VOICES: tuple[Voice, ...] = (ENGLISH, SPANISH, RUSSIAN, CHINESE, JAPANESE, KOREAN)
 
-__all__ = ["VOICES", "Voice"]
+__all__ = ["ENGLISH", "SPANISH", "VOICES", "Voice"]

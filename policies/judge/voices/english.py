@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.voices.voice import Voice, pattern
+from policies.judge.voices.voice import NEVER, Voice, pattern
 
 _I = r"\b(?:i|we)\b"
 _SOFT = (
@@ -35,10 +35,11 @@ _WORK = (
 _MATERIAL = (
     r"(?:request|prompt|content|conversation|dialogue|chat|transcript|text|"
     r"material|passage|summary|summari[sz]\w+"
-    r"|recap|chapter|record|message|topic|subject|input|output|response|"
-    r"task|instruction|query|exchange|scene"
-    r"|story|excerpt|completion|generation|question|log|document|discussion|"
-    r"roleplay|role-play|narrative|span|portion)s?"
+    r"|recap|chapter|input|output|response|task|instruction|query|excerpt|completion|generation)s?"
+)
+_SHOWN_MATERIAL = (
+    rf"(?:{_MATERIAL}|(?:record|message|topic|subject|exchange|scene|story|question|log|document"
+    r"|discussion|roleplay|role-play|narrative|span|portion|kind|sort|type)s?)"
 )
 _SYSTEM = (
     r"(?:(?:our|the|a|your|its|my|this|their|openai'?s?|azure'?s? ?\w*|"
@@ -66,6 +67,7 @@ _NOT_BE = (
 ENGLISH = Voice(
     script=re.compile("[a-z]"),
     first=pattern(
+        rf"{_I}(?:'?m| am|'?re| are) (?:\w+ly )?going to (?:\w+ly )?{_DECLINE}",
         rf"{_I}{_SOFT} (?:can ?not|can'?t|could ?n'?t possibly|couldn'?t|could not){_NO_IDIOM}\b",
         rf"{_I}{_SOFT} (?:won'?t|will not|shall not|shan'?t|will have to|"
         rf"'?ll have to|would have to) ?(?:be (?:able|writing|doing|producing|"
@@ -140,6 +142,8 @@ ENGLISH = Voice(
         r"assistance|help|response|answer|content|output) (?:\w+ ){0,3}(?:be|"
         r"is|was|available|can|will|possible|for)\b",
         rf"\b(?:we|one) (?:can ?not|can'?t)\b|{_NOT_BE}|\bcan ?not|\bcan'?t\b",
+        r"\b(?:is|are|be|goes|go|was) against (?:\w+ ){0,2}(?:polic|rules|"
+        r"guidelines|terms|principle)",
         r"\b(?:must|has to|have to|will have to|should) be (?:declined|"
         r"refused|left|skipped|withheld)\b",
         r"\b(?:declined|refused|denied|rejected|not fulfilled|off the table)\b",
@@ -147,11 +151,12 @@ ENGLISH = Voice(
         r"not|decline|withheld|refrain)\b",
     ),
     task=pattern(
-        r"\bsummar\w+|\brecaps?\b|\brecapping|\bchapters?\b|\bsynops\w+|"
+        r"\bsummar\w+|\brecaps?\b|\brecapping|\b(?:this|a|no|any|the|such a|"
+        r"another) chapter\b(?! of\b)|\bsynops\w+|"
         r"\bcondens\w+|\bchronicl\w+|\bretell\w*|\bwrite[ -]?up|\bdigest\b",
         r"\b(?:this|that|these|those|your|such"
         r"|the (?:requested|provided|given|above|following|present|user'?s?))"
-        rf" (?:\w+ )?{_MATERIAL}\b",
+        rf" (?:\w+ )?{_SHOWN_MATERIAL}\b",
         r"\b(?:help|assist|comply|proceed|continue|fulfil+|cooperate|oblige)(?:ing)?(?:"
         r" (?:you|out))?(?: (?:with|on|in|this|that|the|your|writing|here|"
         r"further)\b|[\s.!]*$|,)",
@@ -159,12 +164,14 @@ ENGLISH = Voice(
         r"touch|record|complete|engage with|discuss|describe|support|respond to|"
         r"accommodate|generate|offer|give|go into)(?:ing)? (?:this|that|"
         r"it|these|such|what you|you (?:with )?(?:that|this|a))\b",
-        r"\b(?:guidelines|polic(?:y|ies)|programming|safety|as an ai|language model|"
-        r"ai assistant)\b",
+        r"\b(?:as an ai|language model|ai assistant)\b",
         r"\bwriting (?:this|that|it|the|such|about)\b|\bwhat (?:you'?re|"
         r"you are|you'?ve|you have|is being|was) (?:asking|asked|request\w+)",
     ),
     guard=pattern(
+        r"\b(?:inappropriate|unsafe|sensitive|harmful|prohibited|disallowed|"
+        r"explicit) (?:content|material|language|text|input)\b"
+        r" (?:was |were |has been |have been |is )?(?:detected|found|identified|recogni[sz]ed)\b",
         rf"\b{_MATERIAL}\b(?: \w+){{0,5}}? (?:was|is|were|are|has been|"
         rf"have been|had to be|got|being|could|may|might|must|appears? to|"
         rf"seems? to)?[\w\s,']{{0,40}}?(?:{_STOPPED}|violat\w+|contraven\w+|"
@@ -199,6 +206,8 @@ ENGLISH = Voice(
         r"unavailable|withheld|removed|redacted|not available)\W*$",
     ),
     deflect=pattern(
+        r"\byou(?:'?ll| will| may| might|'?d)?(?: \w+)? (?:have|need|want|"
+        r"better) (?:to )?(?:ask|try|look|find|turn|consult)\b",
         r"^\W*(?:(?:so|but|instead|perhaps|maybe|please|sorry|how about|"
         r"well|and|then|hey|come on|rather)\b[\s,.:;–—-]*)*(?:let'?s|let us|"
         r"shall we|could we|can we|may we|why don'?t we|how about we|we could|"
@@ -222,19 +231,41 @@ ENGLISH = Voice(
         r"|please|you'?d like)",
     ),
     third=pattern(
+        r"\b(?:said|says|told|tells|replied|answered|explained|insisted|"
+        r"claimed|reported|noted|warned"
+        r"|admitted|wrote|argued|agreed|promised|announced)\b",
+        rf"^\W*(?:an?|the|two|three|four|some|several|both|most|another) (?!(?:\w+ )?(?:{_MATERIAL}"
+        r"|assistant|model|system|ai|chatbot|summari[sz]er|recorder|answer|"
+        r"safety|filter|moderation)\b)"
+        r"\w+ (?!(?:kind|sort|type) )",
         r"\b(?:he|she|they|her|his|him|hers|their|them|theirs|the users?|"
         r"users?|customers?|clients?|patients?|players?|agents?|students?|"
-        r"teachers?|mothers?|fathers?|doctors?|someone|everyone|guards?|"
+        r"teachers?|mothers?|fathers?|doctors?|someone(?! else)|everyone|guards?|"
         r"clerks?)\b(?! (?:request|prompt|input)\b)",
     ),
+    narrated=NEVER,
     talk=pattern(
         r"\b(?:i|i'?m|i'?d|i'?ll|i'?ve|me|my|you|your|yours|you'?re|you'?d|we|our|us|let'?s)\b",
         r"^\W*(?:sorry|apolog\w+|thanks?|thank you|hello|hi|hey|unfortunately|"
-        r"regrettably|okay|ok|sure|certainly|of course|please|no|nope|understood|"
-        r"error|warning|notice|note|as an ai|alas|however)\b",
+        r"regrettably|okay|ok|sure|certainly|of course|please|nope|understood|"
+        r"as an ai|alas|however)\b|^\W*no\b\W*(?:$|,|i\b)",
         r"\b(?:this|the|that|these|such) (?:\w+ )?(?:conversation|dialogue|"
         r"transcript|text|material|passage|request|content|exchange|prompt|"
         r"task|instruction|topic|subject|recap|summary|excerpt)s?\b",
         r"^\W*a (?:recap|summary|chapter|record) (?:of this|would|should|must)\b",
+    ),
+    speaker=pattern(
+        r"\b(?:i|i'?m|i'?d|i'?ll|i'?ve|me|my|myself)\b(?!-)",
+        r"^\W*(?:sorry|apologies|my apologies|pardon|forgive me)\b",
+    ),
+    negative=pattern(
+        r"\b(?:nothing|nowhere|none|neither|nor|pass(?:ing)?|elsewhere|"
+        r"someone else|(?:best|better) if|hardly)\b",
+        r"\b(?:not|no|nope|never|cannot|unable|beyond|outside|against|rather|"
+        r"instead|refus\w+|declin\w+)\b",
+        r"n'?t\b|\b(?:un(?:summari|written|record|will|comfort|fit)\w*|"
+        r"stop(?:ping)?|halt|leave|abstain|refrain\w*)\b",
+        r"\b(?:draw (?:a|the) line|sit (?:\w+ )?out|more than i|too (?:much|"
+        r"far|personal|delicate|sensitive)|limits?)\b",
     ),
 )

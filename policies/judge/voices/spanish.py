@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.voices.voice import Voice, pattern
+from policies.judge.voices.voice import NEVER, Voice, pattern
 
 _PRON = r"(?:(?:me|te|le|os|les|lo|la|los|las|se|nos) ){0,2}"
 _ADV = r"(?:(?:\w+mente|ya|hoy|aqui|siquiera|tampoco|respetuosamente|con todo respeto|por tanto) )?"
@@ -17,7 +17,7 @@ _MATERIAL = (
     r"(?:solicitud|peticion|contenido|conversacion|dialogo|chat|texto|material|"
     r"resumen|sintesis|capitulo|respuesta|mensaje"
     r"|tema|tarea|instruccion|consulta|entrada|salida|pasaje|fragmento|"
-    r"registro|pregunta|encargo|historia|escena|asunto|transcripcion)(?:es|"
+    r"registro|pregunta|encargo|historia|escena|asunto|transcripcion|informacion)(?:es|"
     r"s)?"
 )
 _RULES = (
@@ -29,6 +29,10 @@ _RULES = (
 SPANISH = Voice(
     script=re.compile("[a-z]"),
     first=pattern(
+        r"\bno (?:te |le |os |les )?(?:l[oa]s? )?(?:escribo|resumo|redacto|"
+        r"hago|doy|cuento|narro|ayudo|respondo"
+        r"|contesto|continuo|sigo|participo|trato|proceso|entro|colaboro|"
+        r"ofrezco|proporciono|genero)\b",
         rf"\bno {_ADV}{_PRON}{_ADV}(?:puedo|podre|podria|podemos|podremos|"
         rf"podriamos|quiero|deseo|debo|debemos)\b(?! (?:evitar|esperar|"
         rf"dejar de|creer))",
@@ -39,6 +43,7 @@ SPANISH = Voice(
         r"\bno (?:tengo|tenemos) (?:permitid|permiso|autoriz|la (?:capacidad|"
         r"posibilidad|potestad)|capacidad|forma|manera|como|intencion|habilitad|"
         r"derecho)",
+        r"\b(?:lamento|siento|lamentamos|sentimos) (?:mucho )?(?:decir\w* que )?no\b",
         r"\bno (?:soy|somos|sere) (?:capaz|quien|la persona)",
         r"\bno (?:me|nos) (?:es|esta|sera|resulta|parece|siento|corresponde|"
         r"permite|permiten|veo|considero|encuentro|queda|compete|atrevo|"
@@ -74,6 +79,7 @@ SPANISH = Voice(
         r"\bno (?:cuentes?|cuenten) conmigo|\bmi respuesta es no\b|\bhasta aqui (?:llego|puedo)\b",
     ),
     bare=pattern(
+        r"\bno (?:puede|pueden|podra|podran|debe|deben) (?:ser )?\w+",
         r"\bno (?:es|resulta|sera|seria) (?:\w+mente )?(?:posible|apropiad|"
         r"adecuad|viable|convenient|correct|etic|procedent|factible|licit)",
         r"\bno (?:esta|estan) (?:permitid|autorizad|disponible|habilitad|"
@@ -88,7 +94,8 @@ SPANISH = Voice(
         r"no)?[\s,.:;]*(?:no|sin poder|incapaz de|imposible)\b",
     ),
     task=pattern(
-        r"\bresum\w+|\bsintesis|\bsintetiz\w+|\bcapitulos?\b|\bredact\w+|"
+        r"\bresum\w+|\bsintesis|\bsintetiz\w+|\b(?:este|ese|un|ningun|el) capitulo\b(?!"
+        r" de\b)|\bredact\w+|"
         r"\brecapitul\w+|\brelato\b|\bcronica\b",
         rf"\b(?:est[ae]s?|es[ae]s?|es[oa]|est[oa]|tus?|sus?|su|dich[oa]s?|"
         rf"la|el|tal(?:es)?|lo) (?:\w+ )?{_MATERIAL}\b",
@@ -98,9 +105,12 @@ SPANISH = Voice(
         r"crear|generar|realizar)(?:l[oae]s?|t[eo]|te l[oa])?\b(?: (?:eso|"
         r"esto|lo|una?|el|la|ese|este)\b)?",
         r"\b(?:lo que (?:me )?(?:pide|pides|solicita|solicitas|piden))\b|"
-        r"\b(?:directrices|normas|politicas?|modelo de lenguaje|asistente)\b",
+        r"\b(?:modelo de lenguaje|asistente)\b",
     ),
     guard=pattern(
+        rf"\bse (?:ha )?(?:detect|identific|encontr)\w+ .{{0,20}}{_MATERIAL} .{{0,16}}{_RULES}",
+        rf"\bse (?:ha )?(?:interrump|bloque|deneg|detuv|suprim|filtr|cancel|"
+        rf"censur)\w+ (?:la|el|su|tu|esta|este) {_MATERIAL}",
         rf"\b{_MATERIAL}\b.{{0,60}}?\b(?:infring|viol|vulner|contravien|"
         rf"incumpl|no cumpl|va en contra|va contra|ha sido|fue|han sido|"
         rf"esta|queda|se ha|resulta|contien|incluy|no (?:es|esta|puede|"
@@ -140,21 +150,34 @@ SPANISH = Voice(
         r"\b(?:otro tema|otra cosa|otra consulta|otra pregunta)\b[^.]{0,20}$",
     ),
     third=pattern(
+        r"(?<!\bse )\b(?!activó|infringió|violó|superó|incumplió|excedió)\w{2,}ó\b",
+        r"\b(?:quiso|pudo|dijo|hizo|tuvo|puso|vino|supo|dio|\w{2,}aron|\w{2,}ieron)\b",
         r"\b(?:ella|ellos|ellas|el usuario|la usuaria|los usuarios|usuari[oa]|"
         r"client[ea]|pacient[ea]|jugador\w*|alguien|agente|profesor\w*|"
         r"madre|padre|hermana?o?|doctor\w*|guardia)\b",
         r"\bque (?:no )?(?:podia|queria|debia|iba)\b",
     ),
+    narrated=NEVER,
     talk=pattern(
         r"\b(?:yo|me|mi|mis|conmigo|te|ti|tu|tus|usted|ustedes|contigo|os|nos|nuestr[oa]s?)\b",
         r"^\W*(?:lo siento|lo lamento|perdon\w*|disculp\w+|gracias|agradezco|"
         r"hola|lamentablemente|por desgracia|desafortunadamente|entiendo|"
-        r"comprendo|claro|por favor|no|error|aviso|nota|si|como|siento|"
-        r"lamento|vale|sin embargo)\b",
+        r"comprendo|claro|por favor|siento|"
+        r"lamento|vale|sin embargo)\b|^\W*no\W*(?:$|,)",
         r"\b(?:est[ae]|la|el|dich[oa]|es[ae]) (?:\w+ )?(?:conversacion|"
         r"dialogo|texto|material|solicitud|peticion|contenido|resumen|tarea|"
         r"instruccion|tema|encargo|transcripcion)\b",
         r"\b(?:puedo|podria|quieres|deseas|prefieres|necesitas|desea|quiere|"
         r"estoy|hare|soy|tengo|he leido|leo|prefiero|creo|considero)\b",
+    ),
+    speaker=pattern(
+        r"\b(?:yo|me|mi|mis|conmigo|lo siento|siento|lamento|perdon\w*|"
+        r"disculp\w+|agradezco|pienso)\b",
+        r"\b(?:creo|puedo|podria|quiero|prefiero|debo|tengo|soy|estoy|voy|"
+        r"paso|considero|entiendo)\b",
+    ),
+    negative=pattern(
+        r"\b(?:no|ni|nunca|jamas|tampoco|imposible|sin|fuera|contra|neg\w+|rechaz\w+|declin\w+)\b",
+        r"\b(?:abst\w+|deten\w+|parar|dejarlo|limites?|otr[oa] cosa|esta vez paso|demasiado)\b",
     ),
 )

@@ -15,6 +15,9 @@ class Voice:
     guard: a system reports that something was blocked, or a model in the third person declines.
     deflect: the asker is led to another subject, another request.
     third: somebody is told about: a reported event, not the speaker's own act.
+    narrated: the form of telling what happened, in which nobody declines.
+    speaker: the one who speaks shows himself: first person singular, apology, humble form.
+    negative: any word of not, no, less, stop or beyond.
     talk: speech to the asker (greeting, thanks, apology, offer, you), or words about the text.
     """
 
@@ -25,7 +28,13 @@ class Voice:
     guard: re.Pattern[str]
     deflect: re.Pattern[str]
     third: re.Pattern[str]
+    narrated: re.Pattern[str]
     talk: re.Pattern[str]
+    speaker: re.Pattern[str]
+    negative: re.Pattern[str]
+
+
+NEVER = re.compile("(?!)")
 
 
 def pattern(*alternatives: str) -> re.Pattern[str]:
