@@ -44,6 +44,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
     upkeep = Upkeep(context)
     bells = Bells(upkeep, context.clock)
     context.ring = bells.ring
+    context.quiet = upkeep.notice_quiet
     app = FastAPI(
         title="Foldgate",
         lifespan=_lifespan,

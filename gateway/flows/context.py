@@ -22,7 +22,7 @@ class Context:
 
     boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
     time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
-    of each backend: background work of the same backend waits for zero.
+    of each backend: background work of the same backend waits for zero, which quiet tells of.
     """
 
     settings: Settings
@@ -32,6 +32,7 @@ class Context:
     backends: Mapping[str, Backend]
     boot: str
     ring: Callable[[int], None] = lambda due_ms: None
+    quiet: Callable[[], None] = lambda: None
     views: ViewCache = field(default_factory=ViewCache)
     turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)
@@ -56,3 +57,5 @@ class Context:
 
     def turn_ended(self, backend: str) -> None:
         self.busy[backend] -= 1
+        if self.busy[backend] == 0:
+            self.quiet()

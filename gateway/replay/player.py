@@ -169,6 +169,7 @@ class _Run:
             upkeep = Upkeep(ctx, offload=_inline)
             bells = VirtualBells(clock, upkeep.run_due, self._next_due)
             ctx.ring = bells.ring
+            ctx.quiet = upkeep.notice_quiet
             for number, turn in enumerate(self._turns, 1):
                 await clock.sleep(TURN_SECONDS)
                 record = await self._play_turn(ctx, number, turn)
