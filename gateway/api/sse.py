@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.api.errors import error_response, log_unexpected, unexpected
+from gateway.api.ready import batch
 from gateway.errors import Busy, GatewayError
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
@@ -124,18 +125,18 @@ class ChatResponse(Response):
             out.serves(turn)
             with_usage = self._incoming.request.include_usage
             async with aclosing(turn.stream()) as chunks:
-                async for chunk in chunks:
+                async for chunk in batch(chunks, out.flush):
                     data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
                     if data is not None:
-                        await out.event(data)
+                        out.event(data)
             await out.end()
         except GatewayError as error:
-            if out.is_open:
+            if out.has_begun:
                 await out.fail(error)
             else:
                 await error_response(error)(scope, receive, send)
         except Exception as error:
-            if not out.is_open:
+            if not out.has_begun:
                 raise
             log_unexpected(self._request_id, error)
             await out.fail(unexpected(self._request_id))
@@ -158,7 +159,10 @@ async def _disconnected(receive: Receive) -> None:
 
 
 class _EventStream:
-    """The response's side of a stream: opens once, pings when silent, ends once."""
+    """The response's side of a stream: opens once, pings when silent, ends once.
+
+    Events wait for the next flush, and go out together.
+    """
 
     def __init__(self, send: Send, ping_seconds: float | None) -> None:
         self._send = send
@@ -169,7 +173,13 @@ class _EventStream:
         self._turn: Turn | None = None
         self._said = 0.0
         self._headers_told = False
+        self._waiting: list[bytes] = []
         self.is_open = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is too late for another answer than this stream."""
+        return self.is_open or bool(self._waiting)
 
     def open_after(self, seconds: float) -> None:
         self._timer = self._loop.call_later(seconds, self._spawn, self._open_early)
@@ -215,24 +225,34 @@ class _EventStream:
             self._said = self._loop.time()
             await self._send(_body(PING))
 
-    async def event(self, data: bytes) -> None:
-        if not self.is_open:
-            await self._open()
-        elif not self._headers_told and self._turn is not None:
+    def event(self, data: bytes) -> None:
+        """Say this with the next flush."""
+        if self.is_open and not self._headers_told and self._turn is not None:
             # The headers left before it was known who serves: say it in comments.
             self._headers_told = True
             lines = b"".join(b": %s: %s\n" % pair for pair in turn_headers(self._turn))
-            await self._send(_body(lines + b"\n"))
-        self._said = self._loop.time()
-        await self._send(_body(b"data: " + data + b"\n\n"))
+            self._waiting.append(lines + b"\n")
+        self._waiting.append(b"data: " + data + b"\n\n")
+
+    async def flush(self) -> None:
+        """Send the events that wait."""
+        if self._waiting:
+            await self._say(b"")
 
     async def end(self) -> None:
-        await self._open()
-        await self._send(_body(DONE, more=False))
+        await self._say(DONE, more=False)
 
     async def fail(self, error: GatewayError) -> None:
         """An error event, and no [DONE]: nobody may take the half for the whole."""
-        await self._send(_body(b"data: " + dump_bytes(error.body()) + b"\n\n", more=False))
+        await self._say(b"data: " + dump_bytes(error.body()) + b"\n\n", more=False)
+
+    async def _say(self, last: bytes, *, more: bool = True) -> None:
+        if not self.is_open:
+            await self._open()
+        data = b"".join(self._waiting) + last
+        self._waiting.clear()
+        self._said = self._loop.time()
+        await self._send(_body(data, more=more))
 
     def close(self) -> None:
         if self._timer is not None:
