@@ -35,11 +35,12 @@ class ReplyBuilder:
     `finish_reason` is the first one that came; `usage`, `timings` and `model` the last ones.
     """
 
-    __slots__ = ("_choices", "_first", "model", "timings", "usage")
+    __slots__ = ("_choices", "_first", "_top", "model", "timings", "usage")
 
     def __init__(self) -> None:
         self._first = ChoiceBuilder()
         self._choices = {0: self._first}
+        self._top: dict[str, Any] | None = None
         self.usage: dict[str, Any] | None = None
         self.timings: dict[str, Any] | None = None
         self.model: str | None = None
@@ -50,7 +51,7 @@ class ReplyBuilder:
         builder = cls()
         builder._feed_top(parsed)
         for choice in parsed.get("choices") or ():
-            builder._choice(choice).feed(choice.get("message"), choice.get("finish_reason"))
+            builder._choice(choice).feed(choice, "message")
         return builder
 
     def feed(self, chunk: dict[str, Any]) -> None:
@@ -58,7 +59,7 @@ class ReplyBuilder:
         choices = chunk.get("choices")
         if choices:
             for choice in choices:
-                self._choice(choice).feed(choice.get("delta"), choice.get("finish_reason"))
+                self._choice(choice).feed(choice, "delta")
         self._feed_top(chunk)
 
     def _choice(self, choice: dict[str, Any]) -> "ChoiceBuilder":
@@ -72,12 +73,24 @@ class ReplyBuilder:
             self.usage = usage
         if timings := parsed.get("timings"):
             self.timings = timings
-        if self.model is None:
+        if self._top is None:
+            self._top = parsed
             self.model = parsed.get("model") or None
 
     def message(self, index: int = 0) -> dict[str, Any]:
         """The assistant message of a choice as it is to be stored."""
         return self._choices[index].message()
+
+    def completion(self) -> dict[str, Any]:
+        """The pieces as one whole answer (`chat.completion`), as the upstream would have sent it:
+        thinking that leaked into the content is left there."""
+        top = {key: value for key, value in (self._top or {}).items() if key != "choices"}
+        whole: dict[str, Any] = {**top, "object": "chat.completion"}
+        whole["choices"] = [
+            {"index": index, **self._choices[index].close()} for index in self.indexes
+        ]
+        figures = {"usage": self.usage, "timings": self.timings}
+        return whole | {key: value for key, value in figures.items() if value is not None}
 
     @property
     def indexes(self) -> tuple[int, ...]:
@@ -149,6 +162,7 @@ class ChoiceBuilder:
         "_content",
         "_content_seen",
         "_function",
+        "_logprobs",
         "_other",
         "_read",
         "_reasoning",
@@ -164,13 +178,18 @@ class ChoiceBuilder:
         self._calls: list[dict[str, Any]] = []
         self._function: dict[str, Any] | None = None
         self._other: dict[str, Any] = {}
+        self._logprobs: dict[str, list[Any]] | None = None
         self._read: tuple[str, str] | None = None
         self.finish_reason: str | None = None
 
-    def feed(self, delta: dict[str, Any] | None, finish_reason: str | None) -> None:
-        """Take one delta, or one whole message."""
+    def feed(self, choice: dict[str, Any], part: str) -> None:
+        """Take one choice of a chunk (part: `delta`) or of a whole answer (`message`)."""
+        finish_reason = choice.get("finish_reason")
         if finish_reason and self.finish_reason is None:
             self.finish_reason = finish_reason
+        if logprobs := choice.get("logprobs"):
+            self._feed_logprobs(logprobs)
+        delta = choice.get(part)
         if not delta:
             return
         self._read = None
@@ -183,6 +202,13 @@ class ChoiceBuilder:
                     continue  # some servers send the same piece under both names
                 else:
                     self._feed_other(key, value)
+
+    def _feed_logprobs(self, logprobs: dict[str, Any]) -> None:
+        if self._logprobs is None:
+            self._logprobs = {}
+        for key, value in logprobs.items():
+            if isinstance(value, list):
+                self._logprobs.setdefault(key, []).extend(value)
 
     def _feed_nothing(self, value: Any) -> None:
         """The role: a reply is the assistant's."""
@@ -297,7 +323,16 @@ class ChoiceBuilder:
 
     def message(self) -> dict[str, Any]:
         """As ReplyBuilder.message."""
-        text, reasoning = self.read()
+        return self._build(*self.read())
+
+    def close(self) -> dict[str, Any]:
+        """The fields of a choice of a whole answer, its message as the upstream sent it."""
+        text = join_surrogates("".join(self._content))
+        reasoning = join_surrogates("".join(self._reasoning))
+        choice = {"message": self._build(text, reasoning), "finish_reason": self.finish_reason}
+        return choice if self._logprobs is None else {**choice, "logprobs": self._logprobs}
+
+    def _build(self, text: str, reasoning: str) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant"}
         message["content"] = text if self._content_seen else None
         if reasoning:
