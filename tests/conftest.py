@@ -6,10 +6,15 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # How long an example takes says more about the neighbours on this machine than about the code.
-_STEADY: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# Without the phase that explains a failure, which traces every line and takes minutes.
+_STEADY: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "phases": [phase for phase in Phase if phase is not Phase.explain],
+}
 
 settings.register_profile("dev", **_STEADY)
 settings.register_profile("ci", derandomize=True, print_blob=True, database=None, **_STEADY)

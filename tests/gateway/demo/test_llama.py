@@ -15,8 +15,8 @@ from gateway.demo.llama import (
     LlamaFailed,
     LlamaInstall,
     LlamaServer,
-    _clean_environment,
     _ending,
+    _environment,
     default_cache,
     fetch_llama,
 )
@@ -153,7 +153,11 @@ def test_endings_have_names(code: int, words: str) -> None:
 
 def test_settings_of_another_server_stay_outside() -> None:
     environ = {"LLAMA_ARG_HOST": "0.0.0.0", "LLAMA_API_KEY": "k", "HF_TOKEN": "t", "PATH": "/bin"}
-    assert _clean_environment(environ) == {"PATH": "/bin"}
+    assert _environment(environ) == {"PATH": "/bin", "OMP_WAIT_POLICY": "passive"}
+
+
+def test_a_wait_policy_of_ones_own_is_kept() -> None:
+    assert _environment({"OMP_WAIT_POLICY": "active"}) == {"OMP_WAIT_POLICY": "active"}
 
 
 @pytest.mark.parametrize(
