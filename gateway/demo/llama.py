@@ -240,6 +240,6 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without settings for another llama-server, keys and model hubs."""
     foreign = ("LLAMA_", "HF_")
     kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
-    # Threads that spin at a barrier starve the one they wait for when the cores are shared. Measured
-    # on two busy cores, 700 tokens read and 100 written: over 60 s so, about 20 s with this.
+    # Threads that spin at a barrier starve the one they wait for when the cores are shared.
+    # Measured on two busy cores, 700 tokens read and 100 written: over 60 s so, 20 s with this.
     return {"OMP_WAIT_POLICY": "passive", **kept}
