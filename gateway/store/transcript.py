@@ -319,7 +319,8 @@ def _asked_for(chains: Sequence[str], size: int) -> dict[str, str]:
 _KNOWN = {
     size: Prepared(
         select(*_NODE).where(
-            messages.c.conversation_pk == bindparam("conversation"),
+            # + 0: by the index of chains; SQLite would read the whole conversation by its own.
+            messages.c.conversation_pk + 0 == bindparam("conversation"),
             messages.c.owner_pk == bindparam("owner"),
             messages.c.chain.in_(_any_of(size)),
         )
