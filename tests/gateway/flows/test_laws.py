@@ -136,9 +136,11 @@ class Laws(RuleBasedStateMachine):
             if upkeep == "all":
                 self.house.write_gists()
 
-    @rule(who=st.integers(1, 2), times=st.integers(1, 2))
-    def swipe(self, who: int, times: int) -> None:
+    @rule(who=st.integers(1, 2), times=st.integers(1, 2), upkeep=st.booleans())
+    def swipe(self, who: int, times: int, upkeep: bool) -> None:
         client = self.clients[who]
+        if upkeep:
+            self.house.write_chapters()
         for _ in range(times):
             while client.history and client.history[-1]["role"] == "assistant":
                 client.history.pop()
