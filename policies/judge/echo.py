@@ -16,8 +16,8 @@ _LEAST = {True: 24, False: 12}
 
 _PERSONS = frozenset(
     "i i'm i've i'd i'll me my we we're we've we'll us our you you're you've your"
-    " yo mi mis tu tus nosotros nuestro nuestra я мне меня мой моя мои мы нас нам ты те"
-    "бя вы вас вам"
+    " yo mi mis tu tus nosotros nuestro nuestra я мне меня мой моя мои мы нас нам"
+    " ты тебя вы вас вам"
     " 我 你 您 咱 僕 俺 저는 제가 나는 내가 우리는 우리가 너는 네가".split()
 )
 

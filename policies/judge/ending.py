@@ -10,18 +10,18 @@ _OPEN_END = re.compile(r"[,，、;；:：(（\[「『«\u201c\-–—/&]\s*$")
 _ANY_END = re.compile(r"[.!?。！？｡](?=\s|$|[\"'\u201d»」』]|[^\x00-\x7f])")
 _ITEM = re.compile(r"^\s*(?:[-*•·–—▪◦#|]|\d{1,3}[.)、:]|[^:：\n]{1,40}[:：])")
 _DANGLING = frozenset(
-    "the a an and or but of to in on at by for with from as that which who whose when w"
-    "hile because if than"
-    " is are was were has have had will would can could should his her their its my you"
-    "r our into about"
-    " el la los las un una y o pero de del al en con por para que se su sus es fue como"
-    " cuando porque"
-    " и а но или в во на с со к ко у о об от до из за по при что чтобы который которая "
-    "которые как если его ее их не"
-    " 的 和 与 與 在 把 被 对 對 向 跟 并 而 但 或 因 是".split()
+    "the a an and or but of to in on at by for with from as that which who whose when while because"
+    " if than is are was were has have had will would can could should his her their its my your"
+    " our into about"
+    " el la los las un una y o pero de del al en con por para que se su sus es fue como cuando"
+    " porque"
+    " и а но или в во на с со к ко у о об от до из за по при что чтобы который которая которые как"
+    " если его ее их не"
+    " 的 和 与 與 把 被 向 跟 并 而 但 或".split()
 )
 _DANGLING_TAIL = re.compile(
-    r"[はがをにへとのでも、](?:$)|(?<=[가-힣])(?:은|는|을|를|의|과|와|에게|에서|으로|하고|지만|면서|려고)$"
+    r"(?:[はがをにへで、]|(?<!こ)と|(?<!も)の)$"
+    r"|(?<=[가-힣])(?:(?<!마)(?<!가)(?<!노)을|를|는|에서|에게|으로|하고|지만|면서|려고)$"
 )
 _PAIRS = (
     ("(", ")"),

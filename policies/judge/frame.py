@@ -4,6 +4,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from policies.judge.thinking import strip_thinking
+
 _FENCED = re.compile(r"^```[a-z]*\s*\n(.*)\n\s*```$", re.DOTALL | re.IGNORECASE)
 PROSE_KEYS = ("chapter", "gist", "summary", "text", "content", "recap", "output", "response")
 _UNKNOWN_PROSE_KEYS = re.compile(
@@ -13,34 +15,46 @@ _UNKNOWN_PROSE_KEYS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """What was found in an output: the prose, or the reason why there is none."""
+    """What was found in an output.
 
+    text: the output without a closed think block before it. prose: what may be stored, its own
+    think block taken off, or else all texts found. reason: why there is no prose, if there is none.
+    """
+
+    text: str
     prose: str
     reason: str | None = None
 
 
 def unwrap_frame(output: str, *, framed: bool, key: str = "chapter") -> Unwrapped:
-    """Return the prose of an output from which closed thinking is already stripped.
+    """Return the prose of an output.
 
     framed: the output must be a JSON object with a string under `key`; further keys are
     tolerated. Otherwise plain prose is prose, and a JSON object is unwrapped.
     """
     text = output.strip()
+    # Tags inside a frame belong to its prose, not to what stands before the frame.
+    text = text if text.startswith("{") else strip_thinking(text)
+    prose, reason = _open(text, framed=framed, key=key)
+    return Unwrapped(text, strip_thinking(prose.strip()), reason)
+
+
+def _open(text: str, *, framed: bool, key: str) -> tuple[str, str | None]:
     fenced = _FENCED.match(text)
-    text = fenced.group(1).strip() if fenced else text
-    if not text.startswith(("{", "[")):
-        return Unwrapped(output.strip(), "frame" if framed and text else None)
+    frame = fenced.group(1).strip() if fenced else text
+    if not frame.startswith(("{", "[")):
+        return text, "frame" if framed and text else None
     try:
-        value = json.loads(text, strict=False)
-    except ValueError:
-        return _broken(text, framed=framed, key=key)
+        value = json.loads(frame, strict=False)
     except RecursionError:
-        return Unwrapped("", "frame")
-    if framed:
-        if isinstance(value, dict) and isinstance(value.get(key), str):
-            return Unwrapped(value[key].strip())
-        return Unwrapped(" ".join(strings(value)), "frame")
-    return _loose(value)
+        return "", "frame"
+    except ValueError:
+        return _broken(frame, framed=framed, key=key)
+    if not framed:
+        return _loose(value)
+    if isinstance(value, dict) and isinstance(value.get(key), str):
+        return value[key], None
+    return " ".join(strings(value)), "frame"
 
 
 def strings(value: object, depth: int = 0) -> list[str]:
@@ -57,24 +71,22 @@ def strings(value: object, depth: int = 0) -> list[str]:
     return [text for part in parts for text in strings(part, depth + 1)]
 
 
-def _loose(value: object) -> Unwrapped:
+def _loose(value: object) -> tuple[str, str | None]:
     if not isinstance(value, dict):
         found = strings(value)
-        return Unwrapped("\n".join(found), None if found else "frame")
+        return "\n".join(found), None if found else "frame"
     lowered = {str(name).casefold(): part for name, part in value.items()}
     for name in PROSE_KEYS:
         if isinstance(lowered.get(name), str):
-            return Unwrapped(str(lowered[name]).strip())
+            return str(lowered[name]), None
     for name, part in lowered.items():
         if isinstance(part, str) and _UNKNOWN_PROSE_KEYS.search(name):
-            return Unwrapped(part.strip())
-    return Unwrapped(" ".join(strings(value)), "frame")
+            return part, None
+    return " ".join(strings(value)), "frame"
 
 
-def _broken(text: str, *, framed: bool, key: str) -> Unwrapped:
+def _broken(text: str, *, framed: bool, key: str) -> tuple[str, str | None]:
     """A frame that was begun and never closed was cut; brackets around prose are prose."""
     if re.match(r'^\{\s*(?:"|$)', text):
-        return Unwrapped(
-            re.sub(rf'^\{{\s*"(?:{re.escape(key)})?"?\s*:?\s*"?', "", text), "truncated"
-        )
-    return Unwrapped(text, "frame" if framed else None)
+        return re.sub(rf'^\{{\s*"(?:{re.escape(key)})?"?\s*:?\s*"?', "", text), "truncated"
+    return text, "frame" if framed else None

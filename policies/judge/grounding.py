@@ -9,6 +9,10 @@ from policies.judge.terms import DENSE, HANGUL_LETTER, terms
 
 _NAME = re.compile(r"(?<![\w'\-])[^\W\d_](?:[^\W\d_]|['\-](?=\w))+", re.UNICODE)
 _CYRILLIC = re.compile(f"[{CYRILLIC}]")
+_NO_NAMES = frozenset(
+    "i i'm i'd i've i'll ok ai user users assistant chapter usuario usuaria asistente"
+    " пользователь ассистент the a an of and in on at to".split()
+)
 _LEAST_TERMS = 8
 _LEAST_SHARES = ((0, 0.25), (1_200, 0.33), (5_000, 0.42), (10_000, 0.49), (20_000, 0.54))
 """From so many characters of source: the share of a chapter's content words whose stem must stand
@@ -63,7 +67,7 @@ def names_in(text: str) -> set[str]:
                 and (before[-1].isalnum() or before[-1] in ",;&)")
             ):
                 found.add(fold(match.group()).removesuffix("'s").removesuffix("'"))
-    return {name for name in found if name not in ("i", "i'm", "i'd", "i've", "i'll", "ok", "ai")}
+    return found - _NO_NAMES
 
 
 def _is_known(name: str, heard: frozenset[str]) -> bool:

@@ -26,7 +26,7 @@ _COMMON = {
     "it": "il gli che di e un una per con non si del della nel sono era ha lei lui suo sua ma",
 }
 _COMMON_WORDS = {name: frozenset(fold(listed).split()) for name, listed in _COMMON.items()}
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
+_CODE = re.compile(r"(?:```|''').*?(?:```|'''|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 _UKRAINIAN = re.compile("[іїєґ]")
 _RUSSIAN = re.compile("[ыэъё]")
 _DENSITY = {"han": 2.5, "kana": 2.0, "hangul": 2.0}
@@ -114,8 +114,8 @@ def _is_other_cyrillic(told: str, heard: str) -> bool:
     for here, there in ((_UKRAINIAN, _RUSSIAN), (_RUSSIAN, _UKRAINIAN)):
         marks, others = len(here.findall(told)), len(there.findall(heard))
         if (
-            marks >= 3
-            and others >= 3
+            marks >= 2
+            and others >= 2
             and not there.search(told)
             and len(here.findall(heard)) * 7 < others
         ):

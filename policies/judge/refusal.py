@@ -13,7 +13,6 @@ from itertools import takewhile
 from policies.judge.frame import unwrap_frame
 from policies.judge.language import leans
 from policies.judge.reading import QUOTE_MARK, fold, has_words, sentences, unquote
-from policies.judge.thinking import strip_thinking
 from policies.judge.voices import ENGLISH, SPANISH, VOICES, Voice
 
 _LABEL = re.compile(
@@ -77,7 +76,7 @@ def is_refusal(text: str) -> bool:
     Pure and total: any text has an answer, also one in a JSON wrapper or behind a think block.
     Attributed quotations are exempt.
     """
-    said = _read(unwrap_frame(strip_thinking(text), framed=False).prose)
+    said = _read(unwrap_frame(text, framed=False).prose)
     return _merely_talks(said) or _declines(said)
 
 
@@ -89,11 +88,8 @@ def is_safety_end(finish_reason: str | None) -> bool:
 def _read(prose: str) -> list[_Said]:
     bare = _cut_labels(unquote(prose))
     english, spanish = leans(bare)
-    voices = [
-        voice
-        for voice in VOICES
-        if not ((voice is SPANISH and english > spanish) or (voice is ENGLISH and spanish > english))
-    ]
+    foreign = SPANISH if english > spanish else ENGLISH if spanish > english else None
+    voices = [voice for voice in VOICES if voice is not foreign]
     read = [_read_sentence(part, voices) for part in sentences(_COLON.sub("\n", bare))]
     return [said for said in read if not (said.talk and _is_late(said))]
 

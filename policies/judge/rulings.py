@@ -15,10 +15,12 @@ from policies.judge.loops import is_loop
 from policies.judge.reading import has_words
 from policies.judge.refusal import is_refusal, is_safety_end
 from policies.judge.sizes import is_degenerate, is_long
-from policies.judge.thinking import shows_thinking, strip_thinking
+from policies.judge.thinking import shows_thinking
 from policies.judge.verdict import Verdict, accept, reject
 from policies.values import Line
 
+_MOST_CHARS = 200_000
+"""Characters above which an output is not even read: fifty times the longest chapter asked for."""
 Rule = tuple[str, Callable[[str], bool]]
 
 
@@ -91,22 +93,24 @@ def _judge(
         return reject("refusal")
     if finish_reason != "stop":
         return reject("truncated")
-    stripped = strip_thinking(output)
-    unwrapped = unwrap_frame(stripped, framed=framed)
-    prose = strip_thinking(unwrapped.prose)
-    reasons = _read_reasons(stripped, unwrapped, prose)
+    if len(output) > _MOST_CHARS:
+        return reject("long")
+    unwrapped = unwrap_frame(output, framed=framed)
+    prose = unwrapped.prose
+    reasons = _read_reasons(unwrapped)
     if not has_words(prose):
         return reject(*reasons, "empty")
     reasons += [reason for reason, breaks in rules if breaks(prose)]
     return reject(*reasons) if reasons else accept(prose)
 
 
-def _read_reasons(stripped: str, unwrapped: Unwrapped, prose: str) -> list[str]:
+def _read_reasons(unwrapped: Unwrapped) -> list[str]:
     """What the form alone tells, before the prose is held against its source."""
     reasons = []
-    if shows_thinking(stripped) or shows_thinking(prose):
+    # In a frame that opened well only the prose counts: its tags are escaped or stripped.
+    if shows_thinking(unwrapped.text if unwrapped.reason else unwrapped.prose):
         reasons.append("thinking")
-    if is_refusal(prose):
+    if is_refusal(unwrapped.prose):
         reasons.append("refusal")
     if unwrapped.reason:
         reasons.append(unwrapped.reason)

@@ -90,8 +90,8 @@ ENGLISH = Voice(
         rf"{_I}(?:{_BE})?{_SOFT} (?:prohibited|forbidden|restricted|prevented|"
         rf"barred|blocked|constrained|limited) (?:from|in what|to)\b",
         rf"{_I}{_SOFT} do ?(?:n'?t| not) (?:\w+ly )?(?:feel (?:comfortable|"
-        rf"able|right)|think (?:i|it|that|this)|believe (?:i|it|that)|have (?:the (?:ab"
-        rf"ility|capacity|capability|permission)|permission|a way)|want|"
+        rf"able|right)|think (?:i|it|that|this)|believe (?:i|it|that)|have (?:the (?:"
+        rf"ability|capacity|capability|permission)|permission|a way)|want|"
         rf"wish|intend|engage|provide|produce|create|generate|discuss|write|"
         rf"do that|do this|participate|summari[sz]e|support|offer|continue|"
         rf"assist|answer|handle|process|comment)",
@@ -118,8 +118,8 @@ ENGLISH = Voice(
         r"\b(?:isn'?t|is not|not) (?:\w+ )?something (?:that )?i\b",
         r"\bagainst (?:my|our) (?:\w+ )?(?:guidelines|polic\w+|programming|"
         r"rules|principles|values|terms)",
-        r"\b(?:violat|breach|contraven|conflict)\w*(?: with)? (?:my|our) (?:\w+ )?(?:gu"
-        r"idelines|polic\w+|programming|rules|principles|terms|standards)",
+        r"\b(?:violat|breach|contraven|conflict)\w*(?: with)? (?:my|our) (?:\w+ )?(?:"
+        r"guidelines|polic\w+|programming|rules|principles|terms|standards)",
         r"\b(?:impossible|not possible|inappropriate|not appropriate|wrong|"
         r"irresponsible|uncomfortable|difficult) for me\b",
         r"\bno (?:summary|recap|chapter|record) (?:from me|will come from me)|"
@@ -175,8 +175,8 @@ ENGLISH = Voice(
         rf"\b{_MATERIAL}\b(?: \w+){{0,5}}? (?:was|is|were|are|has been|"
         rf"have been|had to be|got|being|could|may|might|must|appears? to|"
         rf"seems? to)?[\w\s,']{{0,40}}?(?:{_STOPPED}|violat\w+|contraven\w+|"
-        rf"breach\w*|goes against|trigger\w+|fall(?:s|ing)? outside|does ?n[o']?t? (?:m"
-        rf"eet|comply))\b.{{0,80}}\b{_SYSTEM}",
+        rf"breach\w*|goes against|trigger\w+|fall(?:s|ing)? outside|does ?n[o']?t? (?:"
+        rf"meet|comply))\b.{{0,80}}\b{_SYSTEM}",
         rf"^\W*(?:(?:sorry|notice|warning|error)\b[\s,.:;-]*)?(?:(?:this|"
         rf"your|the|that|requested) )?(?:\w+ )?{_MATERIAL}(?: \w+)? (?:(?:was|"
         rf"is|has been|have been|were|are|had to be|must be|will be|could) )?(?:\w+ly )"
@@ -191,8 +191,8 @@ ENGLISH = Voice(
         r"\b(?:content|safety|moderation) (?:policy |management policy |"
         r"filter(?:ing)? )?(?:violation|filter(?:ed|ing)?|warning|restriction|"
         r"blocked?|triggered|policy triggered)\b",
-        r"\b(?:the|this|an?|your) (?:ai |virtual |language |digital |automated )?(?:ass"
-        r"istant|ai|model|system|chatbot|summari[sz]er|recorder|chronicler|"
+        r"\b(?:the|this|an?|your) (?:ai |virtual |language |digital |automated )?(?:"
+        r"assistant|ai|model|system|chatbot|summari[sz]er|recorder|chronicler|"
         r"archivist|language model)(?: here)? (?:is (?:un(?:able|willing)|"
         r"not (?:able|permitted|allowed|willing|authori[sz]ed|designed|"
         r"in a position|going))|can ?not|can'?t|declines?|refuses?|will not|"
@@ -217,8 +217,8 @@ ENGLISH = Voice(
         r"discuss|move on|move along|speak|focus|turn|pick|try|find|explore|"
         r"shift|steer|leave|keep|go back|return|stick|drop|stop|end|avoid|"
         r"look at)",
-        r"^\W*(?:(?:so|but|instead|perhaps|maybe|sorry|however)\b[\s,.:;–—-]*)*(?:pleas"
-        r"e|kindly|you (?:may|can|could)|feel free to|try|would you(?: mind)?|"
+        r"^\W*(?:(?:so|but|instead|perhaps|maybe|sorry|however)\b[\s,.:;–—-]*)*(?:"
+        r"please|kindly|you (?:may|can|could)|feel free to|try|would you(?: mind)?|"
         r"could you|do) (?:please |kindly |try )?(?:rephras\w+|reword\w*|"
         r"reformulat\w+|ask\w* (?:me )?(?:something|another|about something|"
         r"a different)|choose another|pick another|(?:try|submit|send|enter|"

@@ -54,8 +54,8 @@ SPANISH = Voice(
         rf"creare|entrare|hablare|proceder?e|cumplire|atendere|procesare|"
         rf"contribuire)\b",
         r"\bme (?:niego|abstengo|abstendre|abstendria|negare|rehuso|es imposible|"
-        r"resulta imposible|sera imposible|resulta (?:muy )?dificil|veo (?:en la (?:obl"
-        r"igacion|necesidad)|obligad|forzad|impedid)|veo en|excuso|disculpo de|"
+        r"resulta imposible|sera imposible|resulta (?:muy )?dificil|veo (?:en la (?:"
+        r"obligacion|necesidad)|obligad|forzad|impedid)|veo en|excuso|disculpo de|"
         r"retiro|detengo|detendre|reservo|planto|quedo aqui|opongo)",
         r"\b(?:debo|tengo que|tendre que|he de|prefiero|preferiria|he decidido|"
         r"decidi|opto por|elijo|voy a|quisiera|deberia|considero (?:mejor|"

@@ -1,0 +1,524 @@
+"""The single rules of the judge, each with what it must see and what it must let pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.judge.attribution import is_misattributed
+from policies.judge.continuation import is_continuation
+from policies.judge.echo import is_echo, measure_copied
+from policies.judge.ending import is_cut
+from policies.judge.frame import strings
+from policies.judge.grounding import is_ungrounded, names_in
+from policies.judge.heard import Heard
+from policies.judge.language import is_english, is_wrong_language
+from policies.judge.leaks import leaks_frame
+from policies.judge.loops import is_loop
+from policies.judge.numbers import spoken_values, values
+from policies.judge.reading import fold, is_unspaced, quotations, sentences, unquote, weight
+from policies.judge.sizes import is_degenerate, is_long
+from policies.judge.terms import terms
+from policies.judge.thinking import shows_thinking, strip_thinking
+from tests.policies.judge_spans import GOOD, SPAN
+
+HEARD = Heard(SPAN)
+
+
+def _heard(*texts: str) -> Heard:
+    return Heard([("", text) for text in texts])
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("I can\u2019t", "i can't"),
+        ("\uff29\u00a0CAN\uff07T", "i can't"),
+        ("podré, señora", "podre, senora"),
+        ("rechazó la petición", "rechazó la peticion"),
+        ("\u30ac\u304e", "\u30ac\u304e"),
+        ("Ёж и йод", "еж и йод"),
+        ("a\u200bb\ufeffc", "abc"),
+    ],
+)
+def test_folding_makes_spellings_equal(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+def test_quotations_are_found_and_taken_out() -> None:
+    text = "He said \"no\", «нет», “non”, 「いいえ」, 《书》 and 'never', it's Ana's."
+    assert quotations(text) == ["no", "нет", "non", "いいえ", "书", "never"]
+    assert "no" not in unquote(text).split()
+    assert "Ana's" in unquote(text)
+
+
+def test_a_text_that_is_one_quotation_speaks_for_itself() -> None:
+    assert unquote("\u201cI can't.\u201d").strip() == "I can't."
+
+
+def test_sentences_end_at_stops_and_lines_but_not_in_numbers() -> None:
+    assert sentences("v1.2 is out. 好了！终于\n- done\n…") == [
+        "v1.2 is out.",
+        "好了！",
+        "终于",
+        "- done",
+    ]
+
+
+def test_sizes_are_compared_across_scripts() -> None:
+    # 4 Han characters weigh 4 + 4 + 2 = 10 letters.
+    assert (weight("hello"), weight("你好世界"), weight(" ")) == (5, 10, 0)
+    assert is_unspaced("東京へ行く ok") and not is_unspaced("go to 東京") and not is_unspaced("42")
+
+
+# Thinking
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>a</think>b", "b"),
+        ("plan plan</think>Hello", "Hello"),
+        ('<think>He said "</think> is a tag"</think>b', "b"),
+        ('<think>said "</think>" b', '" b'),
+        ("The tag `</think>` was printed.", "The tag `</think>` was printed."),
+        ("<think>open", "<think>open"),
+        ("[THINK]a[/THINK] b", "b"),
+        ("◁think▷a◁/think▷b", "b"),
+        ("<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>b<|return|>", "b"),
+        ("no tag", "no tag"),
+    ],
+)
+def test_closed_thinking_is_stripped(text: str, left: str) -> None:
+    assert strip_thinking(text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>open",
+        "b <|im_end|>",
+        "[TOOL_CALLS] x",
+        '{"name": "f", "arguments": {}}',
+        "Let me summarize this.",
+        "好的，用户希望我总结这段对话。",
+        "ユーザーは要約を求めています。",
+        "Хорошо, пользователь просит пересказ.",
+        "Bien, el usuario quiere un resumen.",
+    ],
+)
+def test_open_thinking_shows(text: str) -> None:
+    assert shows_thinking(text)
+    assert not shows_thinking("Mara thought aloud: `<think>` was a tag she had never seen.")
+
+
+# Frame
+
+
+def test_strings_are_found_to_a_bounded_depth() -> None:
+    deep: object = "x"
+    for _ in range(20):
+        deep = [deep]
+    assert strings({"a": ["b", {"c": "d"}], "e": 1}) == ["b", "d"]
+    assert strings(deep) == []
+
+
+# Language
+
+RUSSIAN = "Мара ждёт в лодке под мостом, пока Финн не свистнет дважды и не выйдет из дома."
+UKRAINIAN = "Мара чекає в човні під мостом, доки Фінн не свисне двічі і не вийде з її дому."
+JAPANESE = "マラは橋の下の舟で待ち、フィンは二度口笛を吹くことになった。"
+CHINESE = "玛拉在桥下的船上等着，芬恩出来的时候会吹两声口哨。"
+KOREAN = "마라는 다리 아래 배에서 기다리고 핀은 나올 때 휘파람을 두 번 분다."
+SPANISH = "Mara espera en la barca y Finn silba dos veces, pero la ronda pasa por la calle."
+ENGLISH = "Mara waits in the boat and Finn will whistle twice, but the watch is on the street."
+ARABIC = "تنتظر مارا في القارب تحت الجسر حتى يصفر فين مرتين."
+
+
+@pytest.mark.parametrize(
+    ("prose", "source", "wrong"),
+    [
+        *((text, text, False) for text in (RUSSIAN, UKRAINIAN, JAPANESE, CHINESE, KOREAN, SPANISH)),
+        (ENGLISH, CHINESE, True),
+        (CHINESE, JAPANESE, True),
+        (JAPANESE, CHINESE, True),
+        (KOREAN, ENGLISH, True),
+        (ENGLISH, SPANISH, True),
+        (SPANISH, ENGLISH, True),
+        (UKRAINIAN, RUSSIAN, True),
+        (RUSSIAN, UKRAINIAN, True),
+        (ARABIC, ENGLISH, True),
+        # Two languages in one conversation: either will do.
+        (ENGLISH, CHINESE + ENGLISH, False),
+        (CHINESE, CHINESE + ENGLISH, False),
+        (ENGLISH, f"{SPANISH} {ENGLISH}", False),
+        # Chinese talk about a few Japanese words stays Chinese.
+        (CHINESE, CHINESE * 3 + "「かもしれない」", False),
+        # Code is no language, quoted words are not the teller's.
+        (RUSSIAN, f"{RUSSIAN} ```{ENGLISH * 9}``` https://example.org/{'path/' * 9}", False),
+        (f"玛拉念了「{ENGLISH}」，芬恩没有听懂这句话的意思。", CHINESE, False),
+        (f'"{ENGLISH}"', CHINESE, True),
+        # Too little to tell.
+        ("OK", CHINESE, False),
+        (ENGLISH, "42", False),
+        ("Fin", SPANISH, False),
+        # Half and half is no language of its own.
+        (f"{KOREAN} {ENGLISH}", RUSSIAN, False),
+    ],
+)
+def test_the_language_is_the_conversations(prose: str, source: str, wrong: bool) -> None:
+    assert is_wrong_language(prose, _heard(source)) is wrong
+
+
+def test_english_is_told_by_its_commonest_words() -> None:
+    assert is_english(ENGLISH)
+    assert not is_english(SPANISH)
+    assert not is_english("Mara, Finn")
+
+
+# Loops and echoes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks. Thanks. Thanks. Thanks, Mara.",
+        "He waits by the bridge tonight. She rows. He waits by the bridge tonight.",
+        "They argued over the boat's place and the boat's place.",
+        "我爱美丽的美丽，" * 8,
+        "カードは、どうやってるところは、" * 5,
+        "by Mel, by Cara, by Ann, " * 12,
+    ],
+)
+def test_loops(text: str) -> None:
+    assert is_loop(text)
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, CHINESE, "Yes. No. Yes.", "Row, row, row. Home.", "", "1. Rice\n2. Salt\n3. Oil"]
+)
+def test_no_loops(text: str) -> None:
+    assert not is_loop(text)
+
+
+def test_copied_runs_are_measured_in_units() -> None:
+    # a b c d e f: five of seven units in runs of three, the longest run has five.
+    copied = measure_copied(list("xabcdey"), ["a b c d e f"], 3)
+    assert (copied.share, copied.longest, sorted(copied.places)) == (5 / 7, 5, [1, 2, 3, 4, 5])
+    assert measure_copied([], ["a b c"], 3).share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prose", "echo"),
+    [
+        (GOOD, False),
+        ("Too short.", False),
+        (" ".join(text for _, text in SPAN), True),
+        (
+            f'Mara said: "{SPAN[0][1]}" Finn nodded at her and went to look for the second window.',
+            False,
+        ),
+        (
+            "In the end he told her once more that when I come out I will whistle, twice"
+            " if need be.",
+            True,
+        ),
+    ],
+)
+def test_echoes(prose: str, echo: bool) -> None:
+    assert is_echo(prose, HEARD) is echo
+
+
+# Endings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mara waits. Finn goes to the",
+        "Mara waits, and then,",
+        "Mara waits (under the bridge",
+        "Mara waits (under the bridge.",
+        "She has a boat. He whis",
+        "玛拉在等，芬恩和",
+        "マラは舟で待ち、フィンが",
+        "마라는 배에서 기다리고 핀은 휘파람을",
+        "Мара ждёт в лодке и",
+        "Mara espera en la",
+    ],
+)
+def test_cut_texts(text: str) -> None:
+    assert is_cut(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        "Mara waits",
+        "She whistled. 🙂",
+        "He said: “Now.”",
+        "- rent: 920\n- keys: Ines",
+        "Talk over. Open: the billing alerts",
+        "予算は保留\n次は家のこと",
+        "다음 주 회의",
+        "结束了。",
+        "...",
+    ],
+)
+def test_whole_texts(text: str) -> None:
+    assert not is_cut(text)
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "degenerate"),
+    [
+        ("[nothing further]", 32_000, True),
+        ("N/A", 40, True),
+        ("无", 40, True),
+        ("Brief hand-off: migration done, tests green.", 1_700, False),
+        # 1,100 / 6 = 183 letters are the least for any longer span.
+        ("a" * 40 + " " + "b" * 141, 32_000, True),
+        ("a" * 40 + " " + "b" * 143, 32_000, False),
+        ("Done", 300, True),
+        ("迁移完成", 300, True),
+        ("迁移完成了，没有问题", 300, False),
+    ],
+)
+def test_too_little(text: str, source: int, degenerate: bool) -> None:
+    assert is_degenerate(text, source, 1_100) is degenerate
+
+
+@pytest.mark.parametrize(
+    ("letters", "source", "long"),
+    [
+        (4_400, 9_000, False),
+        (4_401, 9_000, True),
+        (400, 50, False),
+        (441, 400, True),
+        (440, 400, False),
+    ],
+)
+def test_too_much(letters: int, source: int, long: bool) -> None:
+    assert is_long("a" * letters, source, 1_100) is long
+
+
+# Leaks
+
+
+def test_words_of_the_task_leak_only_where_nobody_said_them() -> None:
+    leak = "Mara keeps it in her long-term memory, told in the past tense."
+    assert leaks_frame(leak, HEARD)
+    assert not leaks_frame(leak, _heard("My long-term memory is bad.", "Write in the past tense!"))
+    assert leaks_frame("长期记忆里有玛拉。", HEARD)
+    assert not leaks_frame(GOOD, HEARD)
+
+
+# Numbers, names and terms
+
+
+def test_numbers_are_values() -> None:
+    assert values("1,100 at 14:35, 007 and 3.5") == {
+        "1100",
+        "1",
+        "100",
+        "14",
+        "35",
+        "7",
+        "3.5",
+        "3",
+        "5",
+    }
+    assert spoken_values("twenty veinte двадцать") == {"20"}
+    assert spoken_values("二十三 三百五 两万 十 二〇二三 万") == {
+        "23",
+        "305",
+        "20000",
+        "10",
+        "2023",
+        "10000",
+    }
+
+
+def test_names_stand_inside_sentences() -> None:
+    assert names_in("The Duke met Anna-Lena and Ian's aunt. Mara, Finn and I left; Bo stayed.") == {
+        "duke", "anna-lena", "ian", "finn", "bo",
+    }  # fmt: skip
+
+
+def test_terms_are_stems() -> None:
+    assert terms("the necklaces of mara's 我们在等 서울역에서 b2b") == {
+        "neckl", "mara", "我们", "们在", "在等", "서울", "울역",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prose", "ungrounded"),
+    [
+        (GOOD, False),
+        ("Mara told Finn that Brandt and Lady Ashcombe sleep.", True),
+        ("Mara waits until 3, or 2023, or 1987.", True),
+        ("Mara waits with Mr. Brandt.", False),
+        ("Mara said: “We shall dance in Venice until the morning comes.”", True),
+        ("“Whistle twice when you come out,” Mara said.", False),
+        ("玛拉说：“月亮照着威尼斯的屋顶。”", True),
+        ("They said “no”.", False),
+        (
+            "An old sailor paints seagulls upon driftwood, sells nothing, and forgets why"
+            " autumn matters.",
+            True,
+        ),
+    ],
+)
+def test_grounding(prose: str, ungrounded: bool) -> None:
+    assert is_ungrounded(prose, HEARD) is ungrounded
+
+
+def test_inflected_names_and_nicknames_are_known() -> None:
+    heard = Heard(
+        [("Маша", "Иван уехал в Казань с Катей."), ("Melanie", "Bye, Christopher-Robin!")]
+    )
+    assert not is_ungrounded("Потом Маше писали про Ивана, Казани и Катю.", heard)
+    assert not is_ungrounded("Then Mel waved to Robin and Christopher.", heard)
+    assert is_ungrounded("Потом Олег писал про Бориса и Тулу.", heard)
+
+
+# Continuation
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "I take the necklace and run. You follow me.",
+        "Mara: I hear the watch.\nFinn: Then we wait, you and I.",
+        "[Finn: Thanks Mara for waiting!]",
+        "美咲、行くよ。荷物はどこかな？",
+        "Wow, great! Thanks, Mara! What a night!",
+        "我这就来，你等着。",
+        "Жду тебя, я уже иду.",
+        "Te espero, ya voy contigo.",
+        "저는 지금 갈게요.",
+    ],
+)
+def test_speech_is_no_chapter(prose: str) -> None:
+    assert is_continuation(prose, HEARD)
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        GOOD,
+        "Mara: waits with the boat.\nFinn: fetches the necklace.",
+        "Note: the watch passes often.",
+        '"I cannot be caught," Mara said. Finn nodded.',
+        "“你等着，”玛拉说。芬恩点了点头。",
+        "私立探偵は迷宮の前で待った。",
+    ],
+)
+def test_a_chapter_is_no_speech(prose: str) -> None:
+    assert not is_continuation(prose, HEARD)
+
+
+def test_an_answered_question_is_no_chapter() -> None:
+    talk = [
+        ("Ana", "We packed the tents and the lanterns yesterday."),
+        ("Luis", "The mule is fed, the saddle mended."),
+        ("Ana", "And what is the capital of Mongolia?"),
+    ]
+    answer = "The capital of Mongolia is Ulaanbaatar."
+    assert is_continuation(answer, Heard(talk))
+    assert not is_continuation(answer, Heard(talk[1:]))
+    assert not is_continuation(answer, Heard([*talk, ("Luis", "No idea.")]))
+    assert not is_continuation("They packed tents and lanterns; the mule was fed.", Heard(talk))
+
+
+# Attribution
+
+REGATTA = Heard(
+    [
+        ("Nell", "I bought an old sailing dinghy on Saturday."),
+        ("Oscar", "Congratulations! I spent Saturday baking sourdough with rye."),
+        ("Nell", "The varnish was peeling, so I sanded the whole hull."),
+        ("Oscar", "My oven broke halfway. Grandmother lent me hers."),
+        ("Nell", "Have you ever sailed?"),
+        ("Oscar", "Never. I entered a pastry contest in Ghent instead."),
+        ("Nell", "The regatta starts in June. I want a new mainsail before that."),
+        ("Oscar", "You should ask your uncle for canvas, Nell."),
+        ("Narrator", "Rain drums on the roof of the harbour cafe."),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("prose", "wrong"),
+    [
+        (
+            "Nell bought an old dinghy and sanded the hull. Oscar was baking sourdough at"
+            " his home.",
+            False,
+        ),
+        (
+            "Oscar sanded the whole hull of a dinghy. Nell was at home, and it was the day"
+            " of the rain.",
+            True,
+        ),
+        (
+            "The day was wet. Nell and Oscar sanded the varnish off the hull of the dinghy"
+            " by the cafe.",
+            True,
+        ),
+        (
+            "Nell and Oscar met. They sanded the varnish off the hull of the dinghy in the"
+            " rain of June.",
+            True,
+        ),
+        (
+            "Nell and Oscar talked of the varnish, the hull and the dinghy, and of the"
+            " regatta to come.",
+            False,
+        ),
+        (
+            "They sanded the varnish off the hull of the dinghy, and it was the best day"
+            " of the year.",
+            False,
+        ),
+        (
+            "Oscar admired the varnish on the hull of the dinghy, and he was not in the"
+            " boat that day.",
+            False,
+        ),
+        (
+            "Oscar heard from Nell that the varnish on the hull of the dinghy was old, and"
+            " it was so.",
+            False,
+        ),
+        (
+            "Nell is to ask for canvas, and the sourdough with rye is for the pastry"
+            " contest in June.",
+            False,
+        ),
+        (
+            "Rain was on the roof. Oscar was in the harbour cafe, and the rain was on the"
+            " roof of it.",
+            False,
+        ),
+        (
+            "Oscar schliff den Rumpf der Jolle ab, und Nell war zu Hause und backte das"
+            " Brot im Ofen.",
+            False,
+        ),
+    ],
+)
+def test_attribution(prose: str, wrong: bool) -> None:
+    assert is_misattributed(prose, REGATTA) is wrong
+
+
+def test_attribution_needs_two_known_speakers() -> None:
+    wrong = "Oscar sanded the whole hull of a dinghy. Nell was at home, and it was the day of rain."
+    assert not is_misattributed(wrong, Heard(REGATTA.lines[:4]))
+    assert not is_misattributed(wrong, Heard([("user", text) for text in REGATTA.texts]))

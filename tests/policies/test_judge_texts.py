@@ -1,0 +1,69 @@
+"""How much of our own texts the judge gets right, in six languages, tuned on and held out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from policies.judge import is_refusal
+from tests.policies.judge_spans import judge, read_texts
+
+LANGUAGES = {"en", "es", "ja", "ko", "ru", "zh"}
+
+
+def _wrong_refusals(name: str) -> list[str]:
+    return [row["text"] for row in read_texts(name) if not is_refusal(row["text"])]
+
+
+def test_there_are_enough_texts_in_every_language() -> None:
+    good = Counter(row["lang"] for half in ("dev", "held") for row in read_texts(f"good_{half}"))
+    refusals = Counter(
+        row["lang"] for half in ("dev", "held") for row in read_texts(f"refusals_{half}")
+    )
+    assert set(good) == set(refusals) == LANGUAGES
+    assert good.total() >= 100 and min(good.values()) >= 17
+    assert refusals.total() >= 120 and min(refusals.values()) >= 17
+
+
+@pytest.mark.parametrize(("half", "lost"), [("dev", 0), ("held", 1)])
+def test_refusals_are_told(half: str, lost: int) -> None:
+    assert len(_wrong_refusals(f"refusals_{half}")) <= lost, _wrong_refusals(f"refusals_{half}")
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_good_chapters_pass_the_refusal_rule(half: str) -> None:
+    assert [row["text"] for row in read_texts(f"good_{half}") if is_refusal(row["text"])] == []
+
+
+def test_tellings_that_look_like_refusals_pass() -> None:
+    rows = read_texts("tellings")
+    wrong = [row["text"] for row in rows if is_refusal(row["text"])]
+    # 2 % of 273 are 5; a name that begins with the Chinese word for `I` is among them.
+    assert len(rows) == 273
+    assert len(wrong) <= 2, wrong
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_good_chapters_pass_the_whole_judge(half: str) -> None:
+    for row in read_texts(f"good_{half}"):
+        verdict = judge(row["text"], row["span"])
+        assert (verdict.reasons, verdict.text) == ((), row["text"])
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_bad_outputs_are_rejected(half: str) -> None:
+    good = read_texts(f"good_{half}")
+    rows = read_texts(f"bad_{half}")
+    accepted = [
+        row["output"] for row in rows if judge(row["output"], good[row["of"]]["span"]).accepted
+    ]
+    assert {row["lang"] for row in rows} == LANGUAGES
+    assert accepted == []
+
+
+@pytest.mark.parametrize(("half", "lost"), [("dev", 0), ("held", 1)])
+def test_refusals_never_become_chapters(half: str, lost: int) -> None:
+    span = read_texts("good_dev")[0]["span"]
+    rows = read_texts(f"refusals_{half}")
+    assert sum(judge(row["text"], span).accepted for row in rows) <= lost
