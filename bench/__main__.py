@@ -33,8 +33,6 @@ STARTS = 3
 LONG, SHORT = 5_000, 50
 COMPARED = 10
 """Turns of a round in the long conversation, and in the short one."""
-LENGTH = 130
-"""Characters of a message: 5,000 of them, in six languages, are about 1 MB of JSON."""
 RESENDS = 12
 
 Figures = dict[str, float]
@@ -130,11 +128,11 @@ def _until(limit: float, stream: bool) -> NextRequest:
 async def _compare_lengths(port: int) -> float:
     """The median turn in a conversation of LONG messages over that in one of SHORT."""
     long = name_conversation()
-    await _ask(port, [post(history(LONG - 1, LENGTH), long)])
+    await _ask(port, [post(history(LONG - 1), long)])
     taken: dict[str, list[float]] = {"long": [], "short": []}
     for _ in range(3 * ROUNDS):
         short = name_conversation()
-        await _ask(port, [post(history(SHORT - 1, LENGTH), short)])
+        await _ask(port, [post(history(SHORT - 1), short)])
         for kind, conversation in (("long", long), ("short", short)):
             load = await _ask(port, [newest(conversation) for _ in range(COMPARED + 1)])
             taken[kind] += load.seconds[1:]
@@ -144,7 +142,7 @@ async def _compare_lengths(port: int) -> float:
 async def _measure_resends(port: int) -> float:
     """A client that sends all it knows: LONG messages that are stored, and a new one."""
     conversation = name_conversation()
-    known = history(LONG - 1, LENGTH)
+    known = history(LONG - 1)
     await _ask(port, [post(known, conversation)])
     taken = []
     for _ in range(RESENDS + 2):

@@ -10,29 +10,32 @@ TURNS = 20
 """Turns of a conversation before its client begins another one."""
 
 _SAID = (
-    "Tell me what the harbour looks like at night, and who is still awake there after the storm.",
-    "昨日の話の続きを聞かせて。灯台の番人は、あの手紙を本当に読んだのでしょうか。それとも捨てたの。",
-    "我记得你说过那把钥匙藏在旧书店的第三个书架后面，可是今天早上我去看的时候已经不在了。",
-    "그 사람이 남긴 쪽지를 다시 읽어 봤는데, 마지막 줄의 숫자 417이 무슨 뜻인지 아직 모르겠어.",
-    "Помнишь, мы должны были встретиться у моста в девять? Я ждал до полуночи, но никто не пришёл.",
-    "¿Y si la capitana nunca quiso volver? Guardó el mapa 🗺️ y no dijo nada en toda la travesía.",
+    "Tell me what the harbour looks like at night, and who is still awake there after the storm."
+    " Leave nothing out, please; I want to hear all of it.",
+    "昨日の話の続きを聞かせて。灯台の番人は、あの手紙を本当に読んだのでしょうか。それとも捨てたの。"
+    "もう一度だけ、最初から教えて。",
+    "我记得你说过那把钥匙藏在旧书店的第三个书架后面，可是今天早上我去看的时候已经不在了，"
+    "到底是谁把它拿走的呢？你知道吗？",
+    "그 사람이 남긴 쪽지를 다시 읽어 봤는데, 마지막 줄의 숫자 417이 무슨 뜻인지 아직 모르겠어."
+    " 너는 혹시 기억나?",
+    "Помнишь, мы должны были встретиться у моста в девять? Я ждал до полуночи, но никто не пришёл."
+    " Почему?",
+    "¿Y si la capitana nunca quiso volver? Guardó el mapa 🗺️ y no dijo nada en toda la travesía,"
+    " ni una sola palabra a nadie.",
 )
 _numbers = count()
 
 
-def message(role: str, number: int, length: int = 0) -> dict[str, str]:
-    """A message in one of six languages that is said only once; at least `length` characters."""
-    text = f"{number}: {_SAID[number % len(_SAID)]}"
-    while len(text) < length:
-        text += f" {_SAID[(number + len(text)) % len(_SAID)]}"
-    return {"role": role, "content": text}
+def message(role: str, number: int) -> dict[str, str]:
+    """A message in one of six languages that is said only once."""
+    return {"role": role, "content": f"{number}: {_SAID[number % len(_SAID)]}"}
 
 
-def history(messages: int, length: int = 0) -> list[dict[str, str]]:
-    """So many messages, user and assistant in turn, the user first."""
+def history(messages: int) -> list[dict[str, str]]:
+    """So many messages, user and assistant in turn, the user first; 5,000 are 1 MB of JSON."""
     first = next(_numbers) * 1_000_000
     roles = ("user", "assistant")
-    return [message(roles[index % 2], first + index, length) for index in range(messages)]
+    return [message(roles[index % 2], first + index) for index in range(messages)]
 
 
 def post(messages: list[dict[str, str]], conversation: str = "", *, stream: bool = False) -> bytes:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from gateway.prompts.summary import Form, Prompt, ask_chapter, ask_gist, render_lines
 from policies.chapters import group_lines
-from policies.judge import Verdict, judge_gist, judge_summary
-from policies.judge.verdict import reject
 from policies.values import Line
+
+# The judge's patterns in six languages take a sixth of a second to compile: it is imported where
+# something is judged, on the thread that judges, not at every start.
+if TYPE_CHECKING:
+    from policies.judge import Verdict
 
 GIST_SLACK = 1.25
 """How much longer than asked a gist may be: it stands in every prompt from then on."""
@@ -68,6 +71,8 @@ class SpanPiece:
         )
 
     def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
+        from policies.judge import judge_summary
+
         return judge_summary(
             output, self.lines, finish_reason=finish_reason, asked_chars=asked_chars
         )
@@ -121,6 +126,9 @@ class GistAssignment:
         )
 
     def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
+        from policies.judge import judge_gist
+        from policies.judge.verdict import reject
+
         verdict = judge_gist(
             output, self.notes, finish_reason=finish_reason, asked_chars=asked_chars
         )

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import FaultKind, UpstreamFault
@@ -21,10 +21,12 @@ from gateway.flows.assignments import Assignment, Piece
 from gateway.prompts.summary import Form, Prompt, prompt_chars
 from gateway.wire.replies import ReplyBuilder
 from policies.budget import first_ratio
-from policies.judge import Verdict
 from policies.messages import whole_letters
 from policies.retries import Cause, draw_share
 from policies.schema.policy import Summaries
+
+if TYPE_CHECKING:
+    from policies.judge import Verdict
 
 log = logging.getLogger("foldgate.recorder")
 

@@ -25,7 +25,6 @@ from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dumps, loads
 from policies.budget import first_ratio, learn_ratio, limits_of
-from policies.judge import is_refusal
 from policies.messages import canonical_message, message_chars
 from policies.schema import Policy
 from policies.standin import write_stand_in
@@ -311,6 +310,9 @@ def show_memory(
         return []
     if (cached := views.memory(fold.pk)) is not None:
         return cached
+    # Not at every start: its patterns take a sixth of a second to compile.
+    from policies.judge import is_refusal
+
     gist = memory.gist_by_pk(connection, fold.gist_pk) if fold.gist_pk else None
     texts = []
     for version in memory.versions_by_pk(connection, fold.memory):
