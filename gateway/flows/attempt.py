@@ -13,6 +13,7 @@ from typing import Any
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
+from gateway.backends.token_table import chars_per_token
 from gateway.errors import ContextLengthExceeded, UpstreamFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
@@ -28,6 +29,7 @@ from gateway.flows.turn_rows import (
     finish_turn,
     keep_view,
     margin_of,
+    sample_text,
     settle_view,
 )
 from gateway.prompts.view import assemble
@@ -41,6 +43,7 @@ COUNT_ABOVE = 0.75
 # A reply without a limit of the client's may take an eighth of a small window, not all of it.
 RESERVE_SHARE = 8
 DEFAULT_OUTPUT = 4_096
+_SAMPLE_CHARS = 10_000
 _CUTS = 3
 GONE = "the client left"
 
@@ -99,7 +102,15 @@ async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
         tools_chars=_tools_chars(incoming),
         revision=ctx.policies.revision,
         boot=ctx.boot,
+        first_ratio=await _bundled_ratio(config.kind, incoming),
     )
+
+
+async def _bundled_ratio(kind: str, incoming: Incoming) -> float | None:
+    """A cloud model's characters per token by the bundled table, until usage teaches better."""
+    if kind != "litellm":
+        return None
+    return await asyncio.to_thread(chars_per_token, sample_text(incoming)[-_SAMPLE_CHARS:])
 
 
 def _reserve(output: int, window: int | None, share: int) -> int:

@@ -51,6 +51,7 @@ class Setting:
     tools_chars: int
     revision: str
     boot: str
+    first_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def begin_turn(
         now_ms=now_ms,
     )
     system, system_pk = _system(connection, incoming, placement, now_ms)
-    guess = first_ratio(_sample(incoming))
+    guess = first_ratio(sample_text(incoming))
     question = Question(placement, system, system_pk, guess, incoming.idempotency_key)
     return _settle(connection, question, setting, views, now_ms)
 
@@ -176,7 +177,7 @@ def _settle(
 ) -> Begun:
     placement = question.placement
     ratio = memory.token_ratio(connection, placement.conversation.pk, setting.backend)
-    ratio = ratio or question.first_ratio
+    ratio = ratio or setting.first_ratio or question.first_ratio
     site = _site(
         placement.conversation,
         setting,
@@ -226,7 +227,7 @@ def margin_of(window: int) -> int:
     return max(64, window // 50)
 
 
-def _sample(incoming: Incoming) -> str:
+def sample_text(incoming: Incoming) -> str:
     """Text to guess characters per token from: the newest message, and its neighbours."""
     texts = [m.get("content") for m in incoming.chain[-4:]]
     return "\n".join(text for text in texts if isinstance(text, str))
