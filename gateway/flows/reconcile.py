@@ -63,9 +63,15 @@ def prepare(
     idempotency_key: str | None = None,
     retried: bool = False,
 ) -> Incoming:
-    """Digest a request (CPU only; a megabyte of history takes some milliseconds)."""
+    """Digest a request (CPU only; a megabyte of history takes some milliseconds).
+
+    Raises BadRequest for a message whose parts are nested too deeply to be compared.
+    """
     chain, system = split_system(request.messages)
-    canonicals = [canonical_message(message) for message in chain]
+    try:
+        canonicals = [canonical_message(message) for message in chain]
+    except RecursionError:
+        raise BadRequest("A message is nested too deeply.", param="messages") from None
     return Incoming(
         request=request,
         owner=owner,

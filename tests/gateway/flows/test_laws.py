@@ -136,6 +136,30 @@ class Laws(RuleBasedStateMachine):
             if upkeep == "all":
                 self.house.write_gists()
 
+    @rule(
+        who=st.integers(0, 2),
+        between=st.sampled_from(["swipe", "tools", "nothing", "successors"]),
+    )
+    def talk_until_it_folds(self, who: int, between: str) -> None:
+        """Up to the debt of chapters, something while they become ready, and on."""
+        folds = len(self.house.folds())
+        for _ in range(20):
+            if self.house.pending():
+                break
+            self.say(who, 200, "whole", 150)
+        self.house.write_chapters()
+        if between == "swipe" and who > 0:
+            self.swipe(who, 1, True)
+        if between == "tools":
+            self.say(who, 90, "calls", 60)
+        if between == "successors":
+            self.stand_ins_get_successors()
+        for _ in range(8):
+            if len(self.house.folds()) > folds:
+                break
+            self.say(who, 200, "whole", 150)
+        self.house.write_gists()
+
     @rule(who=st.integers(1, 2), times=st.integers(1, 2), upkeep=st.booleans())
     def swipe(self, who: int, times: int, upkeep: bool) -> None:
         client = self.clients[who]
