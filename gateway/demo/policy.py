@@ -1,0 +1,51 @@
+"""The policies of the demonstration: the shipped numbers, scaled to a window of 4,096 tokens."""
+
+from __future__ import annotations
+
+WINDOW = 4_096
+"""Tokens of one slot: small, so that four windows are told within minutes (on two cores this model
+reads some 330 and writes some 20 tokens/s)."""
+
+SLOTS = 2
+"""One for the conversation and one for its recorder, so that neither evicts the other's cache."""
+
+MAX_TOKENS = 96
+"""What the person asks of one reply at most."""
+
+MODEL = "lighthouse"
+POLICY = "small-fold"
+BACKEND = "smollm2"
+
+_FILE = """\
+# Written by `foldgate demo`. The numbers of local-fold, which is made for 64k tokens, scaled to a
+# slot of {window:,} tokens: English is about 3.6 characters a token for this model, so the ceiling
+# is about 3,500 tokens, beside which system text, a reply and a margin fit.
+version: 1
+
+backends:
+  {backend}:
+    kind: llama_cpp
+    url: {url}
+    slots: shared
+
+policies:
+  {policy}:
+    view: {{start: 10_000, ceiling: 12_500, headroom: 5_500, keep: 3_000}}
+    chapters: {{split: 8_000, length: 400, stack: 1_200}}
+    gist: {{length: 500}}
+    # One draw and one redraw, then an extract stands in; three later rounds may still replace it.
+    summaries: {{backends: [{backend}], delay: 2s, max_output: 256 tokens, rounds: 1}}
+    recall: {{budget: 0}}
+
+models:
+  {model}:
+    tiers: [{{backend: {backend}, policy: {policy}}}]
+    private: true
+
+...
+"""
+
+
+def write_policies(url: str) -> str:
+    """The text of policies.yaml for a llama-server at `url` (its root, without /v1)."""
+    return _FILE.format(url=url, window=WINDOW, backend=BACKEND, policy=POLICY, model=MODEL)

@@ -1,0 +1,93 @@
+"""A pass-through between the gateway and llama-server that keeps what was really asked.
+
+What a model was shown is proved by what reached its server, not by what the gateway says of it.
+Bytes go through unchanged in both directions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+import aiohttp
+from aiohttp import web
+
+_CHAT = "/v1/chat/completions"
+_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
+_LARGEST_BODY = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A streamed chat call that reached llama-server, and the status it was answered with."""
+
+    messages: Sequence[dict[str, Any]]
+    status: int
+
+
+class RecordingRelay:
+    """A loopback HTTP server before another, for as long as its context lasts.
+
+    turns: the streamed chat calls in their order; background work is asked without a stream.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._opened = AsyncExitStack()
+        self._client: aiohttp.ClientSession | None = None
+        self.url = ""
+        self.turns: list[Asked] = []
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=None)
+        self._client = await self._opened.enter_async_context(
+            aiohttp.ClientSession(timeout=timeout, auto_decompress=False, trust_env=False)
+        )
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_route("*", "/{path:.*}", self._pass)
+        # A client that leaves ends the handler, and that the upstream call.
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
+        await runner.setup()
+        self._opened.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=1.0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._opened.aclose()
+
+    async def _pass(self, request: web.Request) -> web.StreamResponse:
+        assert self._client is not None
+        body = await request.read()
+        headers = {k: v for k, v in request.headers.items() if k.lower() not in _HOP}
+        url = f"{self._target}{request.raw_path}"
+        try:
+            async with self._client.request(
+                request.method, url, data=body or None, headers=headers, allow_redirects=False
+            ) as answer:
+                self._keep(request, body, answer.status)
+                return await _send_on(request, answer)
+        except aiohttp.ClientConnectionError as error:
+            raise web.HTTPBadGateway(text=f"llama-server is not there: {error}") from error
+
+    def _keep(self, request: web.Request, body: bytes, status: int) -> None:
+        if request.method != "POST" or request.path != _CHAT:
+            return
+        call = json.loads(body)
+        if call.get("stream"):
+            self.turns.append(Asked(call["messages"], status))
+
+
+async def _send_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    headers = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP}
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    await response.prepare(request)
+    async for chunk in answer.content.iter_any():
+        await response.write(chunk)
+    await response.write_eof()
+    return response
