@@ -55,6 +55,8 @@ class Course:
         """Take one decoded chunk; `data` is its JSON, None to have it encoded."""
         if self.fault is not None:
             return []
+        if isinstance(parsed, dict) and "prompt_progress" in parsed:
+            return []  # llama.cpp reads the prompt; nothing of the answer is here yet
         self._seen = True
         if not isinstance(parsed, dict):
             return self.fail(self._malformed("a chunk that is no object"))

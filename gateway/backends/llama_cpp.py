@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -23,8 +22,9 @@ from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import ReplyBuilder
 from policies.schema import LlamaCppBackend
 
-BLOCKED = frozenset({"id_slot", "cache_prompt", "n_cache_reuse"})
-"""Fields that would let a client reach another conversation's slot or spoil its cache."""
+BLOCKED = frozenset({"id_slot", "cache_prompt", "n_cache_reuse", "return_progress"})
+"""Fields that would let a client reach another conversation's slot or spoil its cache, and the one
+that the gateway asks for itself."""
 
 MANAGED = frozenset(
     {
@@ -211,7 +211,7 @@ class LlamaCpp:
         (measured, build 11549: the slot was busy for 408 s more; of a stream, 0.1 to 0.7 s)."""
         builder = ReplyBuilder()
         try:
-            async with aclosing(self._stream(replace(call, stream=True))) as chunks:
+            async with aclosing(self._stream(call)) as chunks:
                 async for chunk in chunks:
                     builder.feed(chunk.parsed)
         except UpstreamFault as fault:
@@ -223,16 +223,18 @@ class LlamaCpp:
 
     async def _open(self, call: Call, deadline: float) -> aiohttp.ClientResponse:
         path, body = "/v1/chat/completions", self._body(call)
-        return await self._request("POST", path, body, deadline, streams=call.stream)
+        return await self._request("POST", path, body, deadline, streams=True)
 
     def _body(self, call: Call) -> bytes:
         fields = {key: value for key, value in call.params.items() if _passes(key)}
         if self._config.model is not None:
             fields["model"] = self._config.model
         fields["max_tokens"] = call.max_tokens
-        fields["stream"] = call.stream
-        if call.stream:
-            fields["stream_options"] = {"include_usage": True}
+        fields["stream"] = True
+        fields["stream_options"] = {"include_usage": True}
+        # A word after each batch of the prompt: the server notices a closed connection only when
+        # it writes, and a silent server is told from a reading one.
+        fields["return_progress"] = True
         if call.slot is not None:
             fields["id_slot"] = call.slot
         if call.purpose in ("summary", "gist"):
@@ -261,7 +263,7 @@ class LlamaCpp:
         if response.status == 200:
             return response
         try:
-            text = await self._read_rest(response, deadline, ERROR_BODY_BYTES)
+            text = await self._read_error(response)
         finally:
             response.close()
         raise self._noted(
@@ -285,17 +287,23 @@ class LlamaCpp:
                 return left
             raise self._explain(error, in_body=True) from error
 
-    async def _read_rest(
-        self, response: aiohttp.ClientResponse, deadline: float, limit: int | None = None
-    ) -> bytes:
-        """The whole body, or its first `limit` bytes."""
+    async def _read_rest(self, response: aiohttp.ClientResponse, deadline: float) -> bytes:
         try:
             async with asyncio.timeout_at(deadline):
-                if limit is not None:
-                    return await response.content.read(limit)
                 return await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._noted(self._explain(error, in_body=True)) from error
+
+    async def _read_error(self, response: aiohttp.ClientResponse) -> bytes:
+        """The body of an error as far as it comes: the status alone says much already."""
+        body = b""
+        try:
+            async with asyncio.timeout(min(PROBE_SECONDS, self._config.timeouts.idle)):
+                while len(body) < ERROR_BODY_BYTES and (more := await response.content.readany()):
+                    body += more
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return body
+        return body
 
     def _explain(self, error: Exception, in_body: bool = False) -> UpstreamFault:
         if isinstance(error, TimeoutError):

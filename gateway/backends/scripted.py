@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from gateway.backends.accounts import Task, mention, read_task, write_account
@@ -79,7 +79,10 @@ class Scripted:
     async def window(self) -> int | None:
         return self.window_tokens
 
-    async def count_tokens(self, messages: Sequence[bytes]) -> int | None:
+    async def count_tokens(
+        self, messages: Sequence[bytes], params: Mapping[str, Any] | None = None
+    ) -> int | None:
+        """The messages alone: what `params` would add, it never reads."""
         return _count(messages)
 
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
@@ -193,7 +196,8 @@ def _count(messages: Sequence[bytes]) -> int:
 
 def _usage(call: Call, text: str) -> dict[str, int]:
     prompt = _count(call.messages)
-    reply = len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
+    # Rounded up, so that a reply cut at max_tokens says no more than that.
+    reply = -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": reply,

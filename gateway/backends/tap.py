@@ -23,6 +23,7 @@ from gateway.wire.json_text import loads
 from policies.schema import Timeouts
 
 ERROR_BODY_BYTES = 65_536
+ERROR_BODY_SECONDS = 5.0
 _HOP_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection"})
 
 
@@ -101,14 +102,14 @@ class Tap(httpx.AsyncBaseTransport):
         if response.is_success and self._stream:
             self._pieces = response.aiter_bytes()
             return httpx.Response(200, headers=headers, stream=_Passed(self), request=request)
-        body = await self._read_rest(response)
         if response.is_success:
-            self.body = body
+            body = self.body = await self._read_rest(response)
         else:
+            body = await self._read_error(response)
             self.fault = classify_response(
                 self._backend,
                 response.status_code,
-                body[:ERROR_BODY_BYTES],
+                body,
                 response.headers,
                 secrets=self._secrets,
             )
@@ -169,6 +170,21 @@ class Tap(httpx.AsyncBaseTransport):
             raise self._end(self._explain(error, in_body=True)) from error
         finally:
             await response.aclose()
+
+    async def _read_error(self, response: httpx.Response) -> bytes:
+        """The body of an error as far as it comes: the status alone says much already."""
+        body = b""
+        try:
+            async with asyncio.timeout(min(ERROR_BODY_SECONDS, self._timeouts.idle)):
+                async for more in response.aiter_bytes():
+                    body += more
+                    if len(body) >= ERROR_BODY_BYTES:
+                        break
+        except (TimeoutError, httpx.HTTPError, OSError):
+            return body
+        finally:
+            await response.aclose()
+        return body
 
     def _end(self, fault: UpstreamFault) -> httpx.ReadError:
         """Keep a fault; the error that LiteLLM gets to see. Never a ConnectError: on that its
