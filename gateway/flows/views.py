@@ -13,8 +13,11 @@ from typing import Any
 
 from gateway.prompts.view import Tail
 
-# About what 1,000 live local views weigh; a cloud view of 200,000 characters weighs four of them.
-DEFAULT_BYTES = 64 * 1024 * 1024
+# What some 300 live local views weigh; a cloud view of 200,000 characters weighs four of them. One
+# that is not there costs its next turn some milliseconds.
+DEFAULT_BYTES = 24 * 1024 * 1024
+# What Python needs beside the bytes of a message: their object, its depth, two places in lists.
+_FRAGMENT_BYTES = 100
 MOST_MEMORIES = 2_000
 
 
@@ -26,6 +29,11 @@ class CachedTail:
     head_pk: int
     head_depth: int
     tail: Tail
+
+    @property
+    def weight(self) -> int:
+        """About what it takes in memory, in bytes."""
+        return self.tail.size + _FRAGMENT_BYTES * len(self.tail.fragments)
 
 
 ViewKey = tuple[int, str, str | None]
@@ -55,11 +63,11 @@ class ViewCache:
     def keep_tail(self, key: ViewKey, cached: CachedTail) -> None:
         with self._lock:
             old = self._tails.pop(key, None)
-            self._size += cached.tail.size - (old.tail.size if old else 0)
+            self._size += cached.weight - (old.weight if old else 0)
             self._tails[key] = cached
             while self._size > self._limit and len(self._tails) > 1:
                 _, gone = self._tails.popitem(last=False)
-                self._size -= gone.tail.size
+                self._size -= gone.weight
 
     def memory(self, fold_pk: int) -> list[dict[str, Any]] | None:
         with self._lock:
@@ -75,5 +83,5 @@ class ViewCache:
         """Drop what is known of a conversation: it was deleted or its memory was changed."""
         with self._lock:
             for key in [key for key in self._tails if key[0] == conversation_pk]:
-                self._size -= self._tails.pop(key).tail.size
+                self._size -= self._tails.pop(key).weight
             self._memories.clear()

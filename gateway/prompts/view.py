@@ -114,7 +114,8 @@ class Tail:
         self.open_calls = []
 
     def _put(self, depth: int, message: dict[str, Any]) -> None:
-        data = _encode(message)
+        # A copy: orjson's own result keeps the 4 kB that it was written into.
+        data = bytes(memoryview(_encode(message)))
         self.fragments.append(data)
         self.depths.append(depth)
         self.size += len(data)

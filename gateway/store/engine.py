@@ -30,6 +30,8 @@ log = logging.getLogger("foldgate.store")
 # Another process (a command beside the server) may hold the write lock: wait, do not fail.
 BUSY_TIMEOUT_MS = 15_000
 READERS = 3
+# Each connection has a cache of its own; behind it stands the operating system's.
+WRITER_CACHE_KB, READER_CACHE_KB = 8_000, 2_000
 # Turns change the same index pages again and again: the rarer a checkpoint, the fewer pages are
 # written twice and synced. 4,000 pages are a WAL of 16 MB.
 CHECKPOINT_PAGES = 4_000
@@ -38,7 +40,7 @@ CHECKPOINT_WAIT_MS = 2_000
 _CHECK = text("PRAGMA quick_check(1)")
 
 
-def _on_connect(synchronous: str) -> Callable[[sqlite3.Connection, object], None]:
+def _on_connect(synchronous: str, cache_kb: int) -> Callable[[sqlite3.Connection, object], None]:
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own BEGIN would be DEFERRED; ours is emitted in _on_begin.
         connection.isolation_level = None
@@ -54,7 +56,7 @@ def _on_connect(synchronous: str) -> Callable[[sqlite3.Connection, object], None
         cursor.execute(f"PRAGMA synchronous={synchronous}")
         # Deleted text must not stay readable in free pages (law 10).
         cursor.execute("PRAGMA secure_delete=ON")
-        cursor.execute("PRAGMA cache_size=-16000")
+        cursor.execute(f"PRAGMA cache_size=-{cache_kb}")
         cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         cursor.close()
 
@@ -99,7 +101,8 @@ def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> 
         # What people say must not reach a log by way of an exception's words.
         hide_parameters=True,
     )
-    event.listen(engine, "connect", _on_connect(synchronous))
+    cache_kb = WRITER_CACHE_KB if write else READER_CACHE_KB
+    event.listen(engine, "connect", _on_connect(synchronous, cache_kb))
     event.listen(engine, "begin", _on_begin("BEGIN IMMEDIATE" if write else "BEGIN"))
     return engine
 
