@@ -8,15 +8,19 @@ expected into an answer. It never looks into a body and adds no task: streams pa
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 import secrets
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.errors import GatewayError, PayloadTooLarge
+
+log = logging.getLogger("foldgate.api")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 _HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
@@ -70,6 +74,8 @@ class Door:
             if exit.started:
                 raise
             await error_response(error)(scope, receive, exit)
+        except ClientDisconnect:
+            log.info("request %s: the client left before its body had come", request_id)
         except Exception as error:
             log_unexpected(request_id, error)
             if exit.started:

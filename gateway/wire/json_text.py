@@ -7,6 +7,7 @@ send (half an emoji cut by a UTF-16 editor). The standard library holds them.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import orjson
@@ -20,6 +21,14 @@ def _refuse_constant(name: str) -> Any:
     raise NotJson(f"{name} is not JSON")
 
 
+def _read_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        # It could not be written again: JSON has no infinity.
+        raise NotJson(f"{text[:20]} is larger than any number here")
+    return value
+
+
 def loads(data: bytes | str) -> Any:
     """The value of a JSON text. Raises NotJson."""
     try:
@@ -27,13 +36,18 @@ def loads(data: bytes | str) -> Any:
     except orjson.JSONDecodeError:
         pass  # perhaps only a lone surrogate: let the exact parser decide
     try:
-        return json.loads(data, parse_constant=_refuse_constant)
+        return json.loads(data, parse_constant=_refuse_constant, parse_float=_read_float)
     except RecursionError:
         raise NotJson("nested too deeply") from None
     except UnicodeDecodeError as error:
         raise NotJson(f"not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except NotJson:
+        raise
+    except ValueError:
+        # Python converts no number of more than 4,300 digits: that would take for ever.
+        raise NotJson("a number has too many digits") from None
 
 
 def dumps(value: Any) -> str:

@@ -33,6 +33,7 @@ def llama_policies(url: str) -> str:
     return _POLICIES.format(backend=f'kind: llama_cpp, url: "{url}"')
 
 
-def scripted_policies() -> str:
-    """policies.yaml for the backend without a model."""
-    return _POLICIES.format(backend=f"kind: scripted, latency: 0s, window: {WINDOW} tokens")
+def scripted_policies(window: int | None = WINDOW) -> str:
+    """policies.yaml for the backend without a model; window in tokens, None: without end."""
+    size = "null" if window is None else f"{window} tokens"
+    return _POLICIES.format(backend=f"kind: scripted, latency: 0s, window: {size}")
