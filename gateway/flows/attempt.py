@@ -38,7 +38,8 @@ from gateway.wire.json_text import dumps
 from policies.budget import OUTPUT_FLOOR, RATIO_LEAST, estimate_tokens, output_room
 from policies.schema import Tier
 
-# A prompt estimated above this share of the window is counted exactly where the backend can.
+# Where prompt and reply are estimated above this share of the window, the prompt is counted exactly
+# if the backend can.
 COUNT_ABOVE = 0.75
 # A reply without a limit of the client's may take an eighth of a small window, not all of it.
 RESERVE_SHARE = 8
@@ -262,7 +263,7 @@ async def _tokens(
     incoming: Incoming,
 ) -> int:
     estimate = estimate_tokens(prompt_chars(begun), begun.ratio)
-    if setting.window is None or estimate + setting.reserve < COUNT_ABOVE * setting.window:
+    if setting.window is None or estimate + setting.output < COUNT_ABOVE * setting.window:
         return estimate
     exact = await backend.count_tokens(messages, incoming.request.params)
     return estimate if exact is None else exact

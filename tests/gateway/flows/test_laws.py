@@ -147,6 +147,7 @@ class Laws(RuleBasedStateMachine):
             if self.house.pending():
                 break
             self.say(who, 200, "whole", 150)
+        self.say(who, 60, "whole", 60)
         self.house.write_chapters()
         if between == "swipe" and who > 0:
             self.swipe(who, 1, True)

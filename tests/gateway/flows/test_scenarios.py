@@ -93,7 +93,8 @@ async def test_2_a_swipe_of_the_message_that_folded(house: House) -> None:
 
 async def test_2_a_swipe_before_the_fold_stays_as_it_was_when_chapters_come(house: House) -> None:
     history: list[Say] = []
-    said = await to_the_debt(house, history)
+    await to_the_debt(house, history)
+    said = await talk(house, history, 1)
     assert said.view == "verbatim"
     assert house.write_chapters() > 0
     swiped = await house.say(*history[:-1])
@@ -413,22 +414,39 @@ async def test_years_without_a_summarizer_stay_below_the_ceiling(house: House) -
 
 
 async def test_a_newer_gist_renews_a_memory_at_the_same_border(house: House) -> None:
-    """A fold that moves nothing: the border's message stays the border's."""
-    policies = POLICIES.replace("keep: 600", "keep: 1700")
-    house.policies = policies
+    """A fold that moves nothing: its border stays the message that it was."""
+    house.policies = POLICIES.replace("keep: 600", "keep: 900").replace(
+        "split: 1500, length: 100", "split: 600, length: 400"
+    )
     house.restart()
     history: list[Say] = []
     for _ in range(60):
         await talk(house, history, 1)
-        house.write_chapters()
+        for chapter, conversation, _ in house.pending():
+            house.write(chapter, conversation, "They spoke of many things. " * 13)
         house.write_gists()
-    for _, at, depth, _, _ in house.folds():
-        assert depth < at
+    borders = [depth for _, _, depth, _, _ in house.folds()]
+    assert borders == sorted(borders)
+    assert len(set(borders)) < len(borders), "a memory was renewed"
     rows = house.rows(
         "SELECT f.border_depth, f.border_cum, m.depth, m.cum_chars FROM folds f"
         " JOIN messages m ON m.pk = f.border_pk"
     )
     assert all((a, b) == (c, d) for a, b, c, d in rows)
+
+
+async def test_the_turn_that_crosses_goes_out_as_it_is_though_chapters_exist(
+    house: House,
+) -> None:
+    """On a branch back below the start the chapters are there already."""
+    history: list[Say] = []
+    said = await to_a_fold(house, history)
+    short = history[: border(said) + 4]
+    assert sum(len(m["content"]) for m in short) < 3_000
+    crossing = await house.say(*short, user("word " * 300))
+    assert crossing.view == "verbatim"
+    after = await house.say(*short, user("word " * 300), assistant(crossing.text), user("go on"))
+    assert after.view == "folded"
 
 
 async def test_chapters_that_a_branch_left_do_not_break_the_memory(house: House) -> None:

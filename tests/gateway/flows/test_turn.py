@@ -1,0 +1,485 @@
+"""One turn: what is stored when, what is tried again, what a client that leaves leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.errors import ContextLengthExceeded, NotFound, UpstreamFailed
+from gateway.wire.json_text import loads
+from tests.gateway.house import House, Say, assistant, delta, deltas, user
+
+LONG = "word " * 40
+
+
+def fault(kind: FaultKind, **more: Any) -> UpstreamFault:
+    return UpstreamFault(kind, f"it is {kind}", **more)
+
+
+def attempts(house: House) -> list[tuple[Any, ...]]:
+    return house.rows("SELECT backend, state, finish_reason, error FROM attempts ORDER BY pk")
+
+
+# -- when things are stored -----------------------------------------------------------------------
+
+
+async def test_the_question_is_committed_before_the_call_and_the_reply_before_the_end(
+    house: House,
+) -> None:
+    told: list[list[tuple[str, Any]]] = []
+    house.local.opens = lambda: told.append(house.told("c"))
+    turn = await house.open(user("hi"), id="c")
+    ends = [
+        (house.told("c"), attempts(house)[-1][1])
+        async for chunk in turn.stream()
+        if chunk.parsed["choices"][0]["finish_reason"]
+    ]
+    assert told == [[("user", "hi")]]
+    assert ends == [([("user", "hi"), ("assistant", "Reply 1.")], "done")]
+
+
+async def test_a_whole_answer_is_stored_before_it_is_given(house: House) -> None:
+    turn = await house.open(user("hi"), id="c", stream=False)
+    completion = await turn.complete()
+    assert completion.parsed["choices"][0]["message"]["content"] == "Reply 1."
+    assert house.told("c") == [("user", "hi"), ("assistant", "Reply 1.")]
+    assert attempts(house) == [("local", "done", "stop", None)]
+
+
+async def test_usage_is_kept_and_the_ratio_learned(house: House) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 7}
+    cached = {**usage, "prompt_tokens_details": {"cached_tokens": 40}}
+    house.local.answers = [deltas("Fine.", usage=cached)]  # type: ignore[arg-type]
+    await house.say("x" * 500, id="c")
+    assert house.rows("SELECT prompt_tokens, cached_tokens, completion_tokens FROM attempts") == [
+        (100, 40, 7)
+    ]
+    # guessed 3.0, seen 500 / 100 = 5.0: 3.0 + 0.3 × (5.0 - 3.0)
+    assert house.one("SELECT ratio FROM token_ratios") == pytest.approx(3.6)
+
+
+async def test_the_ratio_stays_within_bounds_whatever_is_told(house: House) -> None:
+    """D02: 0, null and impossible figures are ignored, a stray one moves it a little."""
+    for tokens in (0, None, 1, 900_000, 700):
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+        house.local.answers = [deltas("Fine.", usage=usage)]  # type: ignore[arg-type]
+        await house.say("x" * 400, id="c")
+        for (ratio,) in house.rows("SELECT ratio FROM token_ratios"):
+            assert 0.25 <= ratio <= 8.0
+    assert house.one("SELECT count(*) FROM token_ratios") == 1
+
+
+@pytest.mark.parametrize(
+    "said", [[delta({"content": " \n​"}), delta({}, "stop")], [delta({}, "stop")]]
+)
+async def test_an_empty_reply_is_not_stored(house: House, said: list[Any]) -> None:
+    house.local.answers = [said]
+    await house.say("hi", id="c")
+    assert house.told("c") == [("user", "hi")]
+    after = await house.say("still there?", id="c")
+    assert after.prompt == [user("hi"), user("still there?")]
+
+
+async def test_reasoning_alone_is_kept_and_left_out_of_prompts(house: House) -> None:
+    house.local.answers = [[delta({"reasoning_content": "Hmm."}), delta({}, "length")]]
+    await house.say("hi", id="c")
+    stored = loads(house.path("c")[-1].raw)
+    assert stored["reasoning_content"] == "Hmm."
+    after = await house.say("go on", id="c")
+    assert after.prompt == [user("hi"), user("go on")]
+
+
+@pytest.mark.parametrize("end", ["length", "content_filter"])
+async def test_how_a_reply_ended_is_kept(house: House, end: str) -> None:
+    house.local.answers = [deltas("Half of it", finish=end)]
+    await house.say("hi", id="c")
+    assert attempts(house) == [("local", "done", end, None)]
+    row = house.path("c")[-1]
+    assert (row.finish_reason, row.partial, row.backend) == (end, 0, "local")
+
+
+async def test_half_an_emoji_in_each_of_two_pieces(house: House) -> None:
+    house.local.answers = [
+        [delta({"content": "\ud83d"}), delta({"content": "\ude00"}), delta({}, "stop")]
+    ]
+    await house.say("hi", id="c")
+    assert house.told("c")[-1] == ("assistant", "😀")
+
+
+# -- what breaks off ------------------------------------------------------------------------------
+
+
+async def test_a_break_leaves_what_came_marked(house: House) -> None:
+    broken = fault(FaultKind.INTERRUPTED, partial=True)
+    house.local.answers = [[*deltas("Half of an answer")[:3], broken]]
+    heard = ""
+    turn = await house.open(user("hi"), id="c")
+    with pytest.raises(UpstreamFault):
+        async for chunk in turn.stream():
+            heard += chunk.parsed["choices"][0]["delta"].get("content", "")
+    assert heard == "Half of an a"
+    assert house.told("c")[-1] == ("assistant", heard)
+    row = house.path("c")[-1]
+    assert (row.partial, row.finish_reason) == (1, None)
+    assert attempts(house) == [("local", "partial", None, "interrupted")]
+
+
+async def test_a_whole_answer_that_broke_off_is_kept_as_partial(house: House) -> None:
+    received = {"choices": [{"message": assistant("Half"), "finish_reason": "error"}]}
+    broken = fault(FaultKind.INTERRUPTED, received=received)
+    house.local.answers = [broken, "All of it."]
+    turn = await house.open(user("hi"), id="c", stream=False)
+    await turn.complete()
+    assert [(a[1], a[3]) for a in attempts(house)] == [("partial", "interrupted"), ("done", None)]
+    rows = house.rows("SELECT raw, partial FROM messages WHERE role = 'assistant' ORDER BY pk")
+    assert [(loads(raw)["content"], partial) for raw, partial in rows] == [
+        ("Half", 1),
+        ("All of it.", 0),
+    ]
+    assert house.told("c")[-1] == ("assistant", "All of it.")
+
+
+async def test_a_client_that_leaves_cancels_the_upstream_and_keeps_what_came(
+    house: House,
+) -> None:
+    turn = await house.open(user("hi"), id="c")
+    stream = turn.stream()
+    await anext(stream)
+    await anext(stream)
+    await stream.aclose()
+    assert house.local.closed == 1
+    assert attempts(house) == [("local", "cancelled", None, "the client left")]
+    assert house.told("c")[-1] == ("assistant", "Rep")
+    assert house.path("c")[-1].partial == 1
+    assert house.ctx.busy == {"local": 0}
+
+
+async def test_leaving_before_the_first_byte_stores_no_reply(house: House) -> None:
+    never = asyncio.Event()
+    house.local.opens = never.wait
+    turn = await house.open(user("hi"), id="c")
+    work = asyncio.ensure_future(house.relay(turn))
+    while not house.local.calls:
+        await asyncio.sleep(0)
+    work.cancel()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert attempts(house) == [("local", "cancelled", None, "the client left")]
+    assert house.told("c") == [("user", "hi")]
+
+
+async def test_leaving_while_a_whole_answer_is_made(house: House) -> None:
+    never = asyncio.Event()
+    house.local.opens = never.wait
+    turn = await house.open(user("hi"), id="c", stream=False)
+    work = asyncio.ensure_future(turn.complete())
+    while not house.local.calls:
+        await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert attempts(house) == [("local", "cancelled", None, "the client left")]
+
+
+async def test_leaving_while_the_request_is_stored_leaves_no_running_attempt(
+    house: House,
+) -> None:
+    """The commit cannot be taken back half-way; the attempt that it began is ended."""
+    gate = threading.Event()
+    busy = house.store._write_thread.submit(gate.wait)
+    work = asyncio.ensure_future(house.open(user("hi"), id="c"))
+    while house.store._write_thread._work_queue.qsize() == 0:
+        await asyncio.sleep(0)
+    work.cancel()
+    await asyncio.sleep(0)
+    work.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert busy.result()
+    assert house.rows("SELECT state, error FROM attempts") == [("cancelled", "the client left")]
+    assert house.told("c") == [("user", "hi")]
+
+
+async def test_leaving_while_tokens_are_counted_leaves_no_running_attempt(house: House) -> None:
+    house.local.window_tokens = 1_000
+    never = asyncio.Event()
+    reached = asyncio.Event()
+
+    async def count(*_: Any) -> int | None:
+        reached.set()
+        await never.wait()
+        return None
+
+    house.local.count_tokens = count  # type: ignore[method-assign]
+    work = asyncio.ensure_future(house.open(user("word " * 300), id="c"))
+    await reached.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert house.rows("SELECT state, error FROM attempts") == [("cancelled", "the client left")]
+    assert house.told("c")[-1][0] == "user"
+
+
+async def test_a_bug_in_the_relay_is_no_running_attempt(house: House) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    house.local.events = fail
+    turn = await house.open(user("hi"), id="c")
+    with pytest.raises(ZeroDivisionError):
+        await house.relay(turn)
+    assert attempts(house) == [("local", "failed", None, "internal error")]
+
+
+# -- another attempt ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FaultKind.UNAVAILABLE,
+        FaultKind.LOADING,
+        FaultKind.OVERLOADED,
+        FaultKind.AUTH,
+        FaultKind.NOT_FOUND,
+        FaultKind.TIMEOUT,
+        FaultKind.SERVER,
+    ],
+)
+async def test_before_the_first_byte_the_next_tier_serves_with_its_own_view(
+    house: House, kind: FaultKind
+) -> None:
+    history: list[Say] = []
+    while not house.folds():
+        history.append(user(LONG + str(len(history))))
+        said = await house.say(*history)
+        history.append(assistant(said.text))
+        house.write_chapters()
+    house.local.answers = [fault(kind)]
+    other = await house.say(*history, user("go on"), model="both")
+    assert other.turn.prepared.backend.name == "cloud"
+    assert other.view == "verbatim"
+    assert other.prompt == [*history, user("go on")]
+    assert [a[:2] for a in attempts(house)[-2:]] == [("local", "failed"), ("cloud", "done")]
+    assert house.told(other.conversation)[-2] == ("user", "go on")
+
+
+@pytest.mark.parametrize("kind", [FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER])
+async def test_what_may_do_better_is_sent_once_more(house: House, kind: FaultKind) -> None:
+    house.local.answers = [fault(kind)]
+    said = await house.say("hi", id="c")
+    assert said.text == "Reply 2."
+    assert house.local.seen[0] == house.local.seen[1]
+    house.local.answers = [fault(kind), fault(kind), "never"]
+    with pytest.raises(UpstreamFault):
+        await house.say("again", id="c")
+    assert house.local.answers == ["never"]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.REFUSED, FaultKind.BAD_REQUEST, FaultKind.MALFORMED])
+async def test_what_would_fail_again_is_not_sent_again(house: House, kind: FaultKind) -> None:
+    house.local.answers = [fault(kind)]
+    with pytest.raises(UpstreamFault) as told:
+        await house.say("hi", model="both")
+    assert told.value.kind is kind
+    assert (len(house.local.calls), len(house.cloud.calls)) == (1, 0)
+
+
+async def test_after_the_first_byte_nothing_is_tried_again(house: House) -> None:
+    """Even where a backend forgets to say that a part was given."""
+    house.local.answers = [[*deltas("Half of it")[:2], fault(FaultKind.SERVER)]]
+    with pytest.raises(UpstreamFault):
+        await house.say("hi", model="both")
+    assert (len(house.local.calls), len(house.cloud.calls)) == (1, 0)
+
+
+async def test_once_headers_left_the_backend_stays(house: House) -> None:
+    house.local.answers = [fault(FaultKind.UNAVAILABLE)]
+    turn = await house.open(user("hi"), model="both")
+    turn.is_sent = True
+    with pytest.raises(UpstreamFault):
+        await house.relay(turn)
+    assert house.cloud.calls == []
+
+
+async def test_one_budget_spans_retries_and_fallbacks(house: House) -> None:
+    house.local.answers = [fault(FaultKind.SERVER)] * 5
+    house.cloud.answers = [fault(FaultKind.SERVER)] * 5
+    with pytest.raises(UpstreamFault):
+        await house.say("hi", model="both")
+    assert len(house.local.calls) + len(house.cloud.calls) <= 3
+
+
+async def test_the_client_learns_what_was_wrong_with_the_first(house: House) -> None:
+    house.local.answers = [fault(FaultKind.OVERLOADED, retry_after=7)]
+    house.cloud.answers = [fault(FaultKind.AUTH)]
+    with pytest.raises(UpstreamFault) as told:
+        await house.say("hi", model="both")
+    assert (told.value.kind, told.value.retry_after) == (FaultKind.OVERLOADED, 7)
+
+
+async def test_a_fallback_too_small_does_not_hide_the_first_fault(house: House) -> None:
+    house.cloud.window_tokens = 600
+    house.local.answers = [fault(FaultKind.UNAVAILABLE)]
+    with pytest.raises(UpstreamFault) as told:
+        await house.say("word " * 700, model="both")
+    assert told.value.kind is FaultKind.UNAVAILABLE
+
+
+async def test_the_first_healthy_tier_is_taken(house: House) -> None:
+    house.local.healthy = False
+    said = await house.say("hi", model="both")
+    assert said.turn.prepared.backend.name == "cloud"
+    house.cloud.healthy = False
+    said = await house.say("hi", model="both")
+    assert said.turn.prepared.backend.name == "local", "its own error is the truth"
+
+
+async def test_a_tier_that_is_off_is_passed_over(house: House) -> None:
+    house.local.off_reason = "its api_key is not set"
+    assert (await house.say("hi", model="both")).turn.prepared.backend.name == "cloud"
+    with pytest.raises(UpstreamFailed) as told:
+        await house.say("hi")
+    assert "its api_key is not set" in told.value.message
+    assert told.value.status == 503
+
+
+async def test_an_unknown_model_stores_nothing(house: House) -> None:
+    with pytest.raises(NotFound) as told:
+        await house.say("hi", model="gpt-9")
+    assert (told.value.code, told.value.param) == ("model_not_found", "model")
+    assert house.one("SELECT count(*) FROM messages") == 0
+
+
+# -- the window -----------------------------------------------------------------------------------
+
+
+async def fill(house: House, chars: int) -> list[Say]:
+    history: list[Say] = []
+    while sum(len(m["content"]) for m in history) < chars:
+        history.append(user(LONG + str(len(history))))
+        history.append(assistant((await house.say(*history)).text))
+    return history
+
+
+def overflow(prompt: int, window: int) -> UpstreamFault:
+    return fault(FaultKind.OVERFLOW, prompt_tokens=prompt, window_tokens=window)
+
+
+async def test_an_overflow_is_cut_once_by_the_errors_numbers(house: House) -> None:
+    history = await fill(house, 2_500)
+    house.local.answers = [overflow(2_600, 2_000)]
+    said = await house.say(*history, user("go on"))
+    assert said.view == "cut"
+    assert [a[1] for a in attempts(house)[-2:]] == ["failed", "done"]
+    assert attempts(house)[-2][3] == "overflow"
+    first, second = house.local.seen[-2:]
+    assert sum(map(len, second)) < sum(map(len, first))
+    assert said.prompt[-1] == user("go on")
+    # prompt + output + margin fits: by the error's own ratio
+    chars = said.turn.prepared.prompt_chars
+    ratio = 2_500 / 2_600
+    assert chars / ratio + said.turn.prepared.call.max_tokens + 64 <= 2_000 * 1.05
+    again = await house.say(*history, user("go on"))
+    assert again.bytes == said.bytes, "a retry stands on the same cut"
+
+
+async def test_an_overflow_that_stays_is_not_sent_a_third_time(house: House) -> None:
+    history = await fill(house, 2_500)
+    house.local.answers = [overflow(2_600, 2_000), overflow(2_600, 2_000), "never"]
+    with pytest.raises(UpstreamFault) as told:
+        await house.say(*history, user("go on"))
+    assert told.value.code == "context_length_exceeded"
+    assert house.local.answers == ["never"]
+
+
+async def test_a_newest_message_beyond_every_window_is_told_and_stored(house: House) -> None:
+    house.local.window_tokens = 1_000
+    with pytest.raises(ContextLengthExceeded) as told:
+        await house.say("word " * 2_000, id="c")
+    assert told.value.status == 400
+    assert told.value.code == "context_length_exceeded"
+    assert house.local.calls == []
+    assert len(house.told("c")[0][1]) == 10_000
+    assert house.rows("SELECT state, error FROM attempts") == [("failed", "overflow")]
+    after = await house.say("what failed?", id="c")
+    assert after.view == "cut", "as history it is told by a stand-in"
+    assert after.prompt[-1] == user("what failed?")
+
+
+async def test_a_newest_message_goes_to_the_tier_that_holds_it(house: House) -> None:
+    house.local.window_tokens = 1_000
+    said = await house.say("word " * 2_000, model="both")
+    assert said.turn.prepared.backend.name == "cloud"
+    assert [a[:2] for a in attempts(house)] == [("local", "failed"), ("cloud", "done")]
+
+
+async def test_the_window_is_checked_before_the_call(house: House) -> None:
+    history = await fill(house, 2_600)
+    house.local.window_tokens = 900
+    house.local.counts = lambda messages: sum(map(len, messages)) // 3
+    said = await house.say(*history, user("go on"))
+    assert said.view == "cut"
+    tokens = sum(map(len, said.bytes)) // 3
+    assert tokens + said.turn.prepared.call.max_tokens + 64 <= 900
+    # never sent, so no attempt of its own
+    assert [a[1] for a in attempts(house)[-2:]] == ["done", "done"]
+    assert house.one("SELECT view_kind FROM attempts ORDER BY pk DESC") == "cut"
+
+
+@pytest.mark.parametrize("window", [300, 400, 600, 1_000, 1_500, 2_000, 4_096])
+@pytest.mark.parametrize("asked", [None, 1, 100, 1_000, 50_000])
+@pytest.mark.parametrize("size", [10, 600, 1_100, 2_000, 8_000])
+async def test_max_tokens_is_never_nothing(
+    house: House, window: int, asked: int | None, size: int
+) -> None:
+    """B13: enough room for a reply, or a clear refusal before the call."""
+    house.local.window_tokens = window
+    more = {} if asked is None else {"max_tokens": asked}
+    try:
+        turn = await house.open(user("word " * (size // 5)), **more)
+    except ContextLengthExceeded:
+        assert house.local.calls == []
+        return
+    tokens = turn.prepared.call.max_tokens
+    assert tokens >= min(256, asked or 256)
+    assert tokens <= (asked or 4_096)
+    estimate = turn.prepared.prompt_chars / 3
+    assert estimate + tokens <= window
+    if asked and tokens < asked:
+        assert "max_tokens" in turn.prepared.dropped
+
+
+async def test_a_system_text_that_is_remembered_counts(house: House) -> None:
+    """A client that sends only what is new: its stored system text is part of the prompt."""
+    lead = {"role": "system", "content": "x" * 3_000}
+    await house.say(lead, user("hi"), id="c")
+    said = await house.say("go on", id="c")
+    assert said.prompt[0] == lead
+    assert said.turn.prepared.prompt_chars == 3_000 + 2 + len("Reply 1.") + 5
+
+
+async def test_tools_count_and_no_fold_is_tried_for_them(house: House) -> None:
+    """D11: 20,000 characters of tools before a small window."""
+    house.local.window_tokens = 2_000
+    tools = [
+        {"type": "function", "function": {"name": f"f{at}", "x": "y" * 100}} for at in range(150)
+    ]
+    with pytest.raises(ContextLengthExceeded):
+        await house.say("hi", id="c", tools=tools)
+    assert house.folds() == []
+
+
+async def test_text_after_the_end_is_told_as_it_is_stored(house: House) -> None:
+    """F19: one truth for the client and the transcript."""
+    house.local.answers = [
+        [delta({"content": "Hello"}), delta({}, "stop"), delta({"content": " more"})]
+    ]
+    said = await house.say("hi", id="c")
+    assert house.told("c")[-1] == ("assistant", said.text)
