@@ -10,6 +10,7 @@ corrects it.
 import asyncio
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -284,7 +285,10 @@ class Cloud:
         return reply
 
     def _decode(self, messages: Sequence[bytes]) -> list[dict[str, Any]]:
-        decoded: list[dict[str, Any]] = [loads(message) for message in messages]
+        decoded: list[dict[str, Any]] = [
+            _complete(loads(message)) if _ESCAPED_SURROGATE.search(message) else loads(message)
+            for message in messages
+        ]
         if self._config.reasoning == "drop":
             for message in decoded:
                 message.pop("reasoning_content", None)
@@ -294,6 +298,20 @@ class Cloud:
     def _note(self, fault: UpstreamFault) -> None:
         if fault.kind in (FaultKind.AUTH, FaultKind.UNAVAILABLE):
             self._trouble = (self._clock(), fault.what)
+
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _complete(value: Any) -> Any:
+    """A JSON value with U+FFFD for lone surrogates, which providers' clients cannot encode."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_complete(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _complete(item) for key, item in value.items()}
+    return value
 
 
 class Library:

@@ -201,7 +201,8 @@ class Tap(httpx.AsyncBaseTransport):
             return self._name(FaultKind.INTERRUPTED, "broke off its answer")
         if isinstance(error, httpx.ConnectError):
             return self._name(FaultKind.UNAVAILABLE, "cannot be reached")
-        if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | OSError):
+        gone = isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error)
+        if gone or isinstance(error, httpx.NetworkError | OSError):
             return self._name(FaultKind.UNAVAILABLE, "closed the connection before it answered")
         words = redact(str(error), self._secrets)
         return self._name(FaultKind.MALFORMED, f"does not speak HTTP as expected ({words})")

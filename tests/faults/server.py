@@ -33,6 +33,8 @@ class Exchange:
     end: End = "end"
     hold: asyncio.Event | None = None
     """Waited for before the first byte."""
+    pause: float = 0.0
+    """Seconds between two pieces."""
 
 
 @dataclass
@@ -115,6 +117,7 @@ def stream(
     end: End = "end",
     cut_every: int | None = None,
     hold: asyncio.Event | None = None,
+    pause: float = 0.0,
     content_type: str = "text/event-stream",
 ) -> Exchange:
     """A 200 with chunked encoding, one write an event, or writes of `cut_every` bytes."""
@@ -128,7 +131,7 @@ def stream(
     pieces = [head, *(b"%x\r\n%b\r\n" % (len(body), body) for body in bodies if body)]
     if end == "end":
         pieces.append(b"0\r\n\r\n")
-    return Exchange(tuple(pieces), end, hold)
+    return Exchange(tuple(pieces), end, hold, pause)
 
 
 def answer(
@@ -260,7 +263,7 @@ class _Connection(asyncio.Protocol):
             if self._gone.is_set():
                 return False
             self._transport.write(piece)
-            await asyncio.sleep(0)
+            await asyncio.sleep(exchange.pause)
         if exchange.end == "stall":
             await self._gone.wait()
         elif exchange.end == "reset":

@@ -1,0 +1,268 @@
+"""What counts as an answer, streamed and whole."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.backends.answers import AnswerReader, check_completion, choose_wait
+from gateway.backends.base import Chunk
+from gateway.backends.faults import FaultKind as K
+from gateway.backends.faults import UpstreamFault
+from gateway.wire.replies import ReplyBuilder
+from policies.schema import Timeouts
+from tests.faults.server import DONE, chunk, completion, delta, encode_event, end, role, usage
+
+Events = list[dict[str, Any] | str | bytes]
+
+
+def read(*events: dict[str, Any] | str | bytes) -> tuple[list[Chunk], UpstreamFault | None]:
+    """The chunks that a stream of these events gives, and its fault."""
+    return read_bytes(*map(encode_event, events))
+
+
+def read_bytes(*pieces: bytes) -> tuple[list[Chunk], UpstreamFault | None]:
+    reader = AnswerReader("b")
+    chunks = [given_chunk for piece in pieces for given_chunk in reader.feed(piece)]
+    chunks += reader.close()
+    return chunks, reader.fault
+
+
+def text(chunks: list[Chunk]) -> str:
+    builder = ReplyBuilder()
+    for piece in chunks:
+        builder.feed(piece.parsed)
+    return builder.text
+
+
+def test_a_good_stream_is_given_byte_for_byte() -> None:
+    events: Events = [role(), delta("你"), delta("好🎉"), end("stop"), usage()]
+    chunks, fault = read(*events, DONE)
+    assert fault is None
+    assert [piece.data for piece in chunks] == [encode_event(e)[6:-2] for e in events]
+    assert all(json.loads(piece.data) == piece.parsed for piece in chunks)
+
+
+GOOD_EVENTS: Events = [role(), delta("你好"), delta("🎉"), end("stop"), usage(), DONE]
+GOOD = b"".join(map(encode_event, GOOD_EVENTS))
+
+
+@given(st.lists(st.integers(0, len(GOOD)), max_size=10))
+def test_any_cut_of_the_bytes_gives_the_same(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(GOOD)]
+    chunks, fault = read_bytes(*(GOOD[a:b] for a, b in itertools.pairwise(edges)))
+    assert (text(chunks), fault) == ("你好🎉", None)
+
+
+@pytest.mark.parametrize(
+    ("events", "kind", "given_text"),
+    [
+        ([], K.EMPTY, ""),
+        ([DONE], K.EMPTY, ""),
+        ([b": ping\n\n"], K.EMPTY, ""),
+        ([role()], K.INTERRUPTED, ""),
+        ([role(), delta("Half")], K.INTERRUPTED, "Half"),
+        ([role(), delta("Half"), DONE], K.INTERRUPTED, "Half"),
+        ([role(), delta("Half"), end("error")], K.INTERRUPTED, "Half"),
+        ([role(), end("abort", "Half"), DONE], K.INTERRUPTED, "Half"),
+        ([role(), end("insufficient_system_resource"), DONE], K.INTERRUPTED, ""),
+        ([role(), end("stop"), DONE], K.EMPTY, ""),
+        ([role(), delta(" \n\u200b"), end("stop"), DONE], K.EMPTY, ""),
+        ([role(), end("length"), usage(), DONE], K.EMPTY, ""),
+        ([{"error": {"message": "overloaded", "code": 529}}], K.OVERLOADED, ""),
+        ([role(), delta("Half"), {"error": {"code": 529, "message": "x"}}], K.OVERLOADED, "Half"),
+        ([delta("Half") | {"error": {"code": 503, "message": "x"}}], K.OVERLOADED, ""),
+        ([b'error: {"code":400,"type":"exceed_context_size_error"}\n\n', DONE], K.OVERFLOW, ""),
+        ([b'event: error\ndata: {"message":"down"}\n\n'], K.SERVER, ""),
+        ([b'{"error":{"code":400,"type":"exceed_context_size_error"}}'], K.OVERFLOW, ""),
+        ([b'{\n "error":\n {"code": 503}\n}\n\n'], K.OVERLOADED, ""),
+        ([role(), delta("Half"), b'{"error":{"code":503}}'], K.OVERLOADED, "Half"),
+        ([b"<html><body>502 Bad Gateway</body></html>"], K.MALFORMED, ""),
+        ([b"upstream said no"], K.MALFORMED, ""),
+        ([role(), delta("Half"), b"data: {oops\n\n", end("stop"), DONE], K.MALFORMED, "Half"),
+        ([role(), delta("Half"), b'data: {"choi'], K.INTERRUPTED, "Half"),
+        ([delta("a"), "7"], K.MALFORMED, "a"),
+        ([delta("a"), {"choices": "b"}], K.MALFORMED, "a"),
+        ([delta("a"), {"choices": [7]}], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": "b"})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": {"content": 7}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": {"tool_calls": ["x"]}})], K.MALFORMED, "a"),
+    ],
+)
+def test_faults_come_after_what_came_before_them(events: Events, kind: K, given_text: str) -> None:
+    chunks, fault = read(*events)
+    assert fault is not None
+    assert (fault.kind, text(chunks)) == (kind, given_text)
+    assert fault.partial is bool(chunks) is bool(given_text)
+    assert not any(
+        choice.get("finish_reason") for piece in chunks for choice in piece.parsed["choices"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "given_text", "finish"),
+    [
+        ([role(), delta("Hi"), end("stop"), delta(" more"), end("stop"), DONE], "Hi", "stop"),
+        ([role(), delta("Hi"), end("stop"), DONE, delta("LATE")], "Hi", "stop"),
+        ([role(), delta("Hi"), end("stop")], "Hi", "stop"),
+        ([role(), delta("Hi"), end("stop"), b"data: {oops\n\n", DONE], "Hi", "stop"),
+        ([role(), delta("Hi"), end("stop"), {"error": {"message": "late"}}], "Hi", "stop"),
+        ([role(), delta("Hi"), end("length"), usage(), DONE], "Hi", "length"),
+        ([role(), delta("Hi"), end("STOP"), DONE], "Hi", "stop"),
+        ([role(), delta("Hi"), end("SAFETY"), DONE], "Hi", "content_filter"),
+        ([role(), end("content_filter"), DONE], "", "content_filter"),
+        ([role(), end("BLOCKLIST"), DONE], "", "content_filter"),
+        ([delta("Hi"), chunk({"delta": None, "finish_reason": "stop"}), DONE], "Hi", "stop"),
+        ([{"choices": None}, delta("Hi"), {"choices": None}, end("stop"), DONE], "Hi", "stop"),
+        ([b": ping\n\n", role(), b":\n\n", delta("Hi"), end("stop"), DONE], "Hi", "stop"),
+        ([delta("Hi"), end(""), end("stop"), DONE], "Hi", "stop"),
+    ],
+)
+def test_what_is_tolerated(events: Events, given_text: str, finish: str) -> None:
+    chunks, fault = read(*events)
+    assert fault is None
+    assert text(chunks) == given_text
+    finishes = [c["finish_reason"] for piece in chunks for c in piece.parsed["choices"]]
+    assert [reason for reason in finishes if reason] == [finish]
+    assert all(isinstance(piece.parsed["choices"], list) for piece in chunks)
+    assert all(json.loads(piece.data) == piece.parsed for piece in chunks)
+
+
+def test_events_without_blank_lines_between_them() -> None:
+    lines = b"".join(encode_event(e)[:-1] for e in (delta("a"), delta("b"), end("stop"), DONE))
+    chunks, fault = read_bytes(lines)
+    assert (text(chunks), fault) == ("ab", None)
+
+
+def test_one_object_over_several_data_lines() -> None:
+    pretty = json.dumps(delta("a"), indent=1).replace("\n", "\ndata: ")
+    chunks, fault = read(f"data: {pretty}\n\n".encode(), end("stop"), DONE)
+    assert (text(chunks), fault) == ("a", None)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"refusal": "no"},
+        {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": ""}}]},
+        {"function_call": {"name": "f"}},
+        {"audio": {"data": "AA=="}},
+    ],
+)
+def test_substance_is_more_than_text(piece: dict[str, Any]) -> None:
+    chunks, fault = read(role(), delta(None, **piece), end("stop"), DONE)
+    assert fault is None
+    assert len(chunks) == 3
+
+
+def test_chunks_without_substance_are_held_until_something_follows() -> None:
+    reader = AnswerReader("b")
+    assert reader.feed(encode_event(role())) == []
+    assert reader.feed(encode_event(delta("\n"))) == []
+    assert text(reader.feed(encode_event(delta("a")))) == "\na"
+    assert len(reader.feed(encode_event(delta("b")))) == 1
+
+
+def test_the_reading_of_a_prompt_is_no_answer_yet() -> None:
+    reader = AnswerReader("b")
+    progress = role() | {"prompt_progress": {"total": 5521, "processed": 2048}}
+    assert reader.feed(encode_event(progress)) == []
+    assert not reader.course.started
+
+
+def test_each_of_several_choices_must_end() -> None:
+    def piece(index: int, finish: str | None = None) -> dict[str, Any]:
+        return chunk({"index": index, "delta": {"content": "x"}, "finish_reason": finish})
+
+    chunks, fault = read(piece(0), piece(1), piece(0, "stop"), piece(1, "length"), piece(1), DONE)
+    assert (len(chunks), fault) == (4, None)
+    _, fault = read(piece(0), piece(1), piece(0, "stop"), DONE)
+    assert fault is not None and fault.kind is K.INTERRUPTED
+
+
+def test_a_connection_that_breaks_after_the_end_breaks_nothing() -> None:
+    reader = AnswerReader("b")
+    reader.feed(encode_event(delta("a")) + encode_event(end("stop")))
+    reader.break_off(UpstreamFault(K.INTERRUPTED, "x"))
+    assert (reader.done, reader.fault) == (True, None)
+
+
+def test_a_connection_that_breaks_gives_the_last_event_first() -> None:
+    reader = AnswerReader("b")
+    reader.feed(encode_event(delta("a")) + encode_event(delta("b"))[:-1])
+    chunks = reader.break_off(UpstreamFault(K.INTERRUPTED, "x"))
+    assert text(chunks) == "b"
+    assert reader.fault is not None and reader.fault.partial
+
+
+def test_how_long_the_next_bytes_are_waited_for() -> None:
+    reader, timeouts = AnswerReader("b"), Timeouts(first_token=300.0, idle=120.0)
+    waits = [choose_wait(timeouts, reader)]
+    for event in (delta("a"), end("stop")):
+        reader.feed(encode_event(event))
+        waits.append(choose_wait(timeouts, reader))
+    assert waits == [300.0, 120.0, 5.0]
+
+
+# --- whole answers -------------------------------------------------------------------------------
+
+
+def check(body: Any) -> Any:
+    return check_completion("b", json.dumps(body).encode(), body)
+
+
+def test_a_good_answer_is_given_byte_for_byte() -> None:
+    body = completion("你好")
+    data = json.dumps(body).encode()
+    assert check_completion("b", data, body).data == data
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (completion(""), K.EMPTY),
+        (completion(None), K.EMPTY),
+        (completion(" \n\u200b"), K.EMPTY),
+        (completion("", "length"), K.EMPTY),
+        ({"choices": []}, K.EMPTY),
+        ({"choices": None}, K.EMPTY),
+        ({"error": {"code": 503, "message": "x"}}, K.OVERLOADED),
+        (None, K.MALFORMED),
+        ([], K.MALFORMED),
+        ({"choices": [7]}, K.MALFORMED),
+        ({"choices": [{"message": {"content": 7}}]}, K.MALFORMED),
+        *[
+            (completion("Half of a sen", reason), K.INTERRUPTED)
+            for reason in ("error", "network_error", "abort", "repetition_truncation", None)
+        ],
+        (completion("", "error"), K.INTERRUPTED),
+    ],
+)
+def test_faults_of_whole_answers(body: Any, kind: K) -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        check(body)
+    assert caught.value.kind is kind
+
+
+def test_an_interrupted_answer_carries_what_came() -> None:
+    with pytest.raises(UpstreamFault) as caught:
+        check(completion("Half of a sen", "error"))
+    fault = caught.value
+    assert fault.received is not None
+    assert ReplyBuilder.from_completion(fault.received).text == "Half of a sen"
+    assert (fault.partial, fault.retryable) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("native", "finish"),
+    [("BLOCKLIST", "content_filter"), ("content_filter", "content_filter")],
+)
+def test_a_filter_is_no_fault(native: str, finish: str) -> None:
+    answer = check(completion("", native))
+    assert answer.parsed["choices"][0]["finish_reason"] == finish
+    assert json.loads(answer.data) == answer.parsed
