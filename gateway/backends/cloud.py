@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,9 @@ class Cloud:
     async def window(self) -> int | None:
         return self.window_tokens
 
-    async def count_tokens(self, messages: Sequence[bytes]) -> int | None:
+    async def count_tokens(
+        self, messages: Sequence[bytes], params: Mapping[str, Any] | None = None
+    ) -> int | None:
         """None: LiteLLM's counter is a guess that blocks the event loop (56 to 330 ms for 200k
         tokens) and may download images."""
         return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, func, select
 
@@ -35,6 +35,7 @@ from gateway.store.memory import gists, versions
 from gateway.wire.requests import ChatRequest
 from policies.schema import Backend, Model, ScriptedBackend, Tier
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 TURN_SECONDS = 20.0
@@ -66,8 +67,9 @@ def play(recordings: list[Recording], options: Options) -> tuple[Totals, list[Tu
     policies, backend = _cast(options)
     for recording in recordings:
         with _quiet_folder() as folder:
-            run = _Run(recording, options, policies, backend, folder)
-            _on_virtual_loop(lambda loop, run=run: run.play(loop, totals, records))
+            _on_virtual_loop(
+                _Run(recording, options, policies, backend, folder).play, totals, records
+            )
     return totals, records
 
 
@@ -77,11 +79,15 @@ def _quiet_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _on_virtual_loop(main: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
+def _on_virtual_loop(
+    main: Callable[Concatenate[VirtualLoop, P], Coroutine[Any, Any, None]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> None:
     loop = VirtualLoop()
     try:
         asyncio.set_event_loop(loop)
-        return loop.run_until_complete(main(loop))
+        loop.run_until_complete(main(loop, *args, **kwargs))
     finally:
         asyncio.set_event_loop(None)
         loop.close()
