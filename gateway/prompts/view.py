@@ -29,6 +29,7 @@ _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 _FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|earlier|chapter)\b)", re.IGNORECASE)
 _GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
 _CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
+NO_OUTPUT = "[no output]"
 # What the frames cost beside the text, in characters: planning counts lengths as rendered.
 GIST_COST = len(_GIST_FRAME) - len("{text}")
 CHAPTER_COST = len(_CHAPTER_FRAME) - len("{text}")
@@ -240,13 +241,22 @@ def _assemble_strict(
         while waiting_index < len(waiting) and max(waiting[waiting_index][0], border) < depth:
             body.append(_as_note(waiting[waiting_index][1]))
             waiting_index += 1
-        body.append(loads(fragment))
+        body.append(_said_something(loads(fragment)))
     body.extend(_as_note(message) for _, message in waiting[waiting_index:])
     merged = _merged(body)
     if merged and merged[0]["role"] != "user":
-        language = language_of(_content_text(merged[0]))
+        # Of the first message alone: what is merged with it later must not turn the line over.
+        spoken = (_content_text(message) for message in body)
+        language = language_of(next((text for text in spoken if not is_blank(text)), ""))
         merged.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
     return tuple(_encode(message) for message in (*_joined(leading), *merged))
+
+
+def _said_something(message: dict[str, Any]) -> dict[str, Any]:
+    """A tool's result with something in it: some providers refuse a blank one."""
+    if message["role"] != "tool" or not is_blank(_content_text(message)):
+        return message
+    return {**message, "content": NO_OUTPUT}
 
 
 def _joined(leading: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
