@@ -18,7 +18,7 @@ _RECORD = re.compile(r"\[begin record (\w+)\]\n(.*)\n\[end record \1\]", re.DOTA
 _LINE = re.compile(r"^([^\s:：][^\n:：]{0,39})[:：] (.*)$")
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
-_LETTERS_OF = r"[A-Za-z\u00c0-\u024f\u0400-\u04ff]+"
+_LETTERS_OF = r"[A-Za-z\u00c0-\u024f\u0400-\u04ff][A-Za-z\u00c0-\u024f\u0400-\u04ff\d]*"
 _OTHER = (
     r"|\d+(?:[.,:/-]\d+)*|[\u30a0-\u30ff]{2,}|[\uac00-\ud7a3]{2,}"
     rf"|{_LETTERS_OF}(?:['’\-]{_LETTERS_OF})*"

@@ -1,0 +1,293 @@
+"""What is llama-server's own: the body, the window, counting, health."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from gateway.backends.base import Call
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.llama_cpp import HEALTH_SECONDS, PROPS_SECONDS, LlamaCpp
+from policies.schema import LlamaCppBackend
+from tests.faults.server import DONE, FaultServer, answer, delta, end, role, stream
+from tests.gateway.backends.conftest import KEY, make_call, make_llama, take
+
+GOOD = stream(role(), delta("ok"), end("stop"), DONE)
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture
+async def backend(server: FaultServer, clock: Clock) -> AsyncIterator[LlamaCpp]:
+    backend = LlamaCpp("local", LlamaCppBackend(url=server.url), clock=clock)
+    yield backend
+    await backend.aclose()
+
+
+def props(window: int, slots: int = 1) -> Any:
+    return answer(200, {"default_generation_settings": {"n_ctx": window}, "total_slots": slots})
+
+
+async def test_messages_are_sent_byte_for_byte(server: FaultServer, backend: LlamaCpp) -> None:
+    odd = (
+        b'{"role":"user", "content":"\xe4\xbd\xa0",  "z":1,"a":2}',
+        b'{"role": "user","content":""}',
+    )
+    server.play(GOOD)
+    await take(backend, Call(odd, {}, True, 5, "chat", "r"))
+    assert b"[" + b",".join(odd) + b"]" in server.chats[0].body
+    assert len(server.chats[0].json["messages"]) == 2
+
+
+async def test_unknown_fields_pass_and_managed_ones_do_not(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    params = {
+        "min_p": 0.1,
+        "dry_multiplier": 0.8,
+        "grammar": "root ::= [a-z]+",
+        "something_new": {"deep": [1]},
+        "chat_template_kwargs": {"date_string": "x"},
+        "id_slot": 3,
+        "cache_prompt": False,
+        "n_cache_reuse": 256,
+        "n_predict": 9_999,
+        "max_completion_tokens": 9_999,
+        "max_tokens": 9_999,
+        "model": "foldgate",
+        "stream": False,
+        "stream_options": {"include_usage": False},
+        "messages": [],
+        "return_progress": False,
+    }
+    server.play(GOOD)
+    await take(backend, make_call(**params))
+    body = server.chats[0].json
+    assert body.pop("messages") == [{"role": "user", "content": "hi"}]
+    assert body == {
+        "min_p": 0.1,
+        "dry_multiplier": 0.8,
+        "grammar": "root ::= [a-z]+",
+        "something_new": {"deep": [1]},
+        "chat_template_kwargs": {"date_string": "x"},
+        "max_tokens": 100,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+    }
+    dropped = backend.dropped_params(params)
+    assert dropped == ("cache_prompt", "id_slot", "n_cache_reuse", "return_progress")
+
+
+async def test_headers_hold_the_key_and_no_conversation(server: FaultServer) -> None:
+    backend = make_llama(server, api_key=KEY, model="glm")
+    server.play(GOOD)
+    await take(backend, make_call())
+    headers = server.chats[0].headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert not [name for name in headers if "conversation" in name or name == "cookie"]
+    assert server.chats[0].json["model"] == "glm"
+    await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("purpose", "thinks"), [("chat", True), ("summary", False), ("gist", False)]
+)
+async def test_summaries_do_not_think(
+    server: FaultServer, backend: LlamaCpp, purpose: Any, thinks: bool
+) -> None:
+    form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
+    server.play(GOOD)
+    await take(backend, make_call(purpose=purpose, response_format=form))
+    body = server.chats[0].json
+    assert body.get("chat_template_kwargs") == (None if thinks else {"enable_thinking": False})
+    assert body["response_format"] == form
+
+
+async def test_a_slot_is_pinned_by_the_call_alone(server: FaultServer, backend: LlamaCpp) -> None:
+    server.play(GOOD)
+    await take(backend, Call((), {"id_slot": 9}, True, 5, "chat", "r", slot=2))
+    assert server.chats[0].json["id_slot"] == 2
+
+
+async def test_no_connection_that_carried_a_stream_is_used_again(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    server.play(GOOD, GOOD)
+    await take(backend, make_call())
+    await take(backend, make_call())
+    assert server.connections == 2
+
+
+async def test_proxies_of_the_environment_are_not_asked(
+    server: FaultServer, backend: LlamaCpp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    server.play(GOOD)
+    assert (await take(backend, make_call()))[1] is None
+
+
+# --- window --------------------------------------------------------------------------------------
+
+
+async def test_the_window_is_read_and_believed_for_a_while(
+    server: FaultServer, backend: LlamaCpp, clock: Clock
+) -> None:
+    server.routes["/props"] = props(4096, 2)
+    assert [await backend.window(), await backend.window()] == [4096, 4096]
+    assert (backend.window_tokens, backend.total_slots) == (4096, 2)
+    assert len(server.requests) == 1
+    server.routes["/props"] = props(8192)
+    clock.now += PROPS_SECONDS
+    assert await backend.window() == 8192
+
+
+async def test_a_restarted_server_is_asked_again(server: FaultServer, backend: LlamaCpp) -> None:
+    server.routes["/props"] = props(4096)
+    assert await backend.window() == 4096
+    server.routes["/props"] = props(2048)
+    server.play(answer(503, {"error": {"message": "Loading model", "type": "unavailable_error"}}))
+    await take(backend, make_call())
+    assert await backend.window() == 2048
+
+
+async def test_an_overflow_teaches_the_window(server: FaultServer, backend: LlamaCpp) -> None:
+    body = {"error": {"type": "exceed_context_size_error", "n_prompt_tokens": 9, "n_ctx": 1024}}
+    server.play(answer(400, body))
+    await take(backend, make_call())
+    assert backend.window_tokens == 1024
+
+
+@pytest.mark.parametrize(
+    ("configured", "served", "window"), [(2048, 4096, 2048), (8192, 4096, 4096)]
+)
+async def test_the_smaller_window_holds(
+    server: FaultServer, configured: int, served: int, window: int
+) -> None:
+    backend = make_llama(server, window=configured)
+    server.routes["/props"] = props(served)
+    assert backend.window_tokens == configured
+    assert await backend.window() == window
+    await backend.aclose()
+
+
+@pytest.mark.parametrize("body", [{}, [], {"default_generation_settings": None}, b"<html>"])
+async def test_properties_that_say_nothing(
+    server: FaultServer, backend: LlamaCpp, body: Any
+) -> None:
+    server.routes["/props"] = answer(
+        200, body if isinstance(body, bytes) else json.dumps(body).encode()
+    )
+    assert await backend.window() is None
+
+
+# --- counting and health -------------------------------------------------------------------------
+
+
+async def test_counting(server: FaultServer, backend: LlamaCpp) -> None:
+    path = "/v1/chat/completions/input_tokens"
+    server.routes[path] = answer(200, {"input_tokens": 31})
+    messages = make_call("你好").messages
+    assert await backend.count_tokens(messages, {"tools": [], "id_slot": 1}) == 31
+    assert server.requests[0].json == {
+        "messages": [{"role": "user", "content": "你好"}],
+        "tools": [],
+    }
+    assert await backend.count_tokens(()) == 31
+
+
+async def test_a_server_without_a_counter_is_asked_once(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    assert [await backend.count_tokens(()), await backend.count_tokens(())] == [None, None]
+    assert len(server.requests) == 1
+
+
+async def test_health_is_cached_briefly(
+    server: FaultServer, backend: LlamaCpp, clock: Clock
+) -> None:
+    loading = answer(503, {"error": {"message": "Loading model", "type": "unavailable_error"}})
+    server.routes["/health"] = loading
+    health = await backend.health()
+    assert not health.ok and "loading its model" in health.reason
+    server.routes["/health"] = answer(200, {"status": "ok"})
+    assert not (await backend.health()).ok
+    clock.now += HEALTH_SECONDS
+    assert (await backend.health()).ok
+    assert len(server.requests) == 2
+
+
+async def test_health_of_nobody(server: FaultServer, backend: LlamaCpp) -> None:
+    await server.__aexit__()
+    health = await backend.health()
+    assert not health.ok and "cannot be reached" in health.reason
+
+
+# --- whole answers from streams ------------------------------------------------------------------
+
+
+async def test_a_whole_answer_keeps_tools_and_reasoning(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    tool = {
+        "index": 0,
+        "id": "t",
+        "type": "function",
+        "function": {"name": "f", "arguments": '{"a"'},
+    }
+    server.play(
+        stream(
+            role(),
+            delta(None, reasoning_content="hm"),
+            delta(None, tool_calls=[tool]),
+            delta(None, tool_calls=[{"index": 0, "function": {"arguments": ":1}"}}]),
+            end("tool_calls"),
+            DONE,
+        )
+    )
+    answered = (await backend.complete(make_call(stream=False))).parsed
+    assert answered["choices"] == [
+        {
+            "index": 0,
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "hm",
+                "tool_calls": [
+                    {
+                        "id": "t",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{"a":1}'},
+                    }
+                ],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ]
+
+
+async def test_a_whole_answer_that_breaks_off_carries_what_came(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    server.play(stream(role(), delta("Half"), end="cut"))
+    with pytest.raises(UpstreamFault) as caught:
+        await backend.complete(make_call(stream=False))
+    fault = caught.value
+    assert fault.kind is FaultKind.INTERRUPTED
+    assert fault.received is not None
+    assert fault.received["choices"][0]["message"]["content"] == "Half"
+    assert fault.received["choices"][0]["finish_reason"] is None
