@@ -44,20 +44,21 @@ SPANS: dict[str, tuple[tuple[str, str], str]] = {
     ),
     "ru": (
         ("Анна", "Игорь"),
-        "Вчера я сделала двенадцать фотографий на берегу Финского залива. Совещание в библиотеке "
-        "начинается в девять часов. Мама прислала из Казани чак-чак, а мы его ещё не открыли. "
-        "Новый велосипед стоил 3400 рублей, но тормоза барахлят. Мы договорились пойти в "
-        "океанариум в субботу. Собаке Жучке сделали прививку в ветеринарной клинике. Свадьба брата будет в "
-        "Самаре через одиннадцать недель. Из-за бури поезд опоздал на пятьдесят минут.",
+        "Вчера я сделала двенадцать фотографий на берегу Финского залива. Совещание в "
+        "библиотеке начинается в девять часов. Мама прислала из Казани чак-чак, а мы его ещё "
+        "не открыли. Новый велосипед стоил 3400 рублей, но тормоза барахлят. Мы договорились "
+        "пойти в океанариум в субботу. Собаке Жучке сделали прививку в ветеринарной клинике. "
+        "Свадьба брата будет в Самаре через одиннадцать недель. Из-за бури поезд опоздал на "
+        "пятьдесят минут.",
     ),
     "es": (
         ("Lucía", "Mateo"),
-        "Ayer hice doce fotos en la playa de Valencia. La reunión de la biblioteca empieza a las "
-        "nueve. Mi madre mandó turrón desde Alicante y todavía no lo abrimos. La bicicleta nueva "
-        "costó 340 euros, pero los frenos fallan. Quedamos en visitar el acuario el sábado "
-        "próximo. A la perra Canela le pusieron la vacuna en la clínica veterinaria. La boda de mi "
-        "hermano será en Sevilla dentro de once semanas. El tren llegó cincuenta minutos tarde por la "
-        "tormenta.",
+        "Ayer hice doce fotos en la playa de Valencia. La reunión de la biblioteca empieza a "
+        "las nueve. Mi madre mandó turrón desde Alicante y todavía no lo abrimos. La "
+        "bicicleta nueva costó 340 euros, pero los frenos fallan. Quedamos en visitar el "
+        "acuario el sábado próximo. A la perra Canela le pusieron la vacuna en la clínica "
+        "veterinaria. La boda de mi hermano será en Sevilla dentro de once semanas. El tren "
+        "llegó cincuenta minutos tarde por la tormenta.",
     ),
 }
 

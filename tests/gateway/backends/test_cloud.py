@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from pydantic import SecretStr
 
 from gateway.backends.base import Call
 from gateway.backends.cloud import BY_HTTP_HANDLER, BY_OPENAI_CLIENT, UNHEALTHY_SECONDS, Cloud
@@ -98,7 +99,7 @@ async def test_no_field_of_a_client_steers_litellm(server: FaultServer, backend:
 async def test_what_a_provider_does_not_support_is_dropped_and_said(
     server: FaultServer, gemini: Cloud
 ) -> None:
-    params = {"temperature": 0.5, "logit_bias": {"7": 1}}
+    params: dict[str, Any] = {"temperature": 0.5, "logit_bias": {"7": 1}}
     server.play(stream(part("ok", "STOP", **USAGE)))
     assert (await take(gemini, make_call(**params)))[1] is None
     assert server.chats[0].json["generationConfig"]["temperature"] == 0.5
@@ -150,7 +151,7 @@ async def test_a_backend_without_its_key_is_off() -> None:
 
 async def test_a_refused_key_is_unhealthy_for_a_while(server: FaultServer) -> None:
     now = [100.0]
-    config = LiteLLMBackend(model="openai/m", api_key=KEY, api_base=server.url + "/v1")
+    config = LiteLLMBackend(model="openai/m", api_key=SecretStr(KEY), api_base=server.url + "/v1")
     backend = Cloud("cloud", config, clock=lambda: now[0])
     assert (await backend.health()).ok
     server.play(answer(401, {"error": {"message": "no"}}))
