@@ -6,6 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, inspect, text
 
+from gateway.errors import ConfigurationError
+
 # The newest revision; a test holds it equal to the newest file in versions/.
 HEAD = "0001"
 
@@ -23,14 +25,23 @@ def migrate(engine: Engine) -> None:
     """Bring the tables to HEAD in one transaction.
 
     Alembic is imported only where there is something to do: it costs a third of a second.
+    Raises ConfigurationError for a database that a newer program has changed.
     """
-    if current(engine) == HEAD:
+    revision = current(engine)
+    if revision == HEAD:
         return
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    try:
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise ConfigurationError(
+            f"the database is at revision {revision}, which this program (newest: {HEAD}) does "
+            "not know; start the newer program, or bring back a copy of the database"
+        ) from error
