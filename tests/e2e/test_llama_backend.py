@@ -41,6 +41,7 @@ def ask(
 
 
 async def busy_slots(server: LlamaServer) -> int:
+    """How many slots are at work, by the server's own word."""
     async with aiohttp.ClientSession() as session, session.get(f"{server.url}/slots") as answer:
         return sum(slot["is_processing"] for slot in await answer.json())
 
@@ -65,7 +66,7 @@ async def test_a_whole_reply_says_the_same_as_a_streamed_one(backend: LlamaCpp) 
 
 
 async def test_the_counter_agrees_with_usage(backend: LlamaCpp) -> None:
-    call = ask("Сколько будет дважды два? 二たす二は？ 🎉", stream=False, max_tokens=1)
+    call = ask("Сколько будет дважды два? 二たす二は？ 🎉", stream=False)
     builder = ReplyBuilder.from_completion((await backend.complete(call)).parsed)
     assert await backend.count_tokens(call.messages) == builder.prompt_tokens
 
@@ -93,9 +94,9 @@ async def test_an_overflow_carries_the_figures(backend: LlamaCpp, stream: bool) 
 
 async def test_running_into_the_window_ends_by_length(backend: LlamaCpp) -> None:
     builder = ReplyBuilder()
-    text = "one two " * 950
+    text = "one two " * 980
     used = await backend.count_tokens(ask(text).messages)
-    assert used is not None and 50 < WINDOW - used < 200
+    assert used is not None and 20 < WINDOW - used < 100
     call = ask(text, max_tokens=4096, ignore_eos=True)
     async for chunk in backend.stream(call):
         builder.feed(chunk.parsed)
