@@ -5,7 +5,7 @@ A backend never retries and never chooses another backend: one owner of retries 
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 Purpose = Literal["chat", "summary", "gist", "auxiliary"]
 
@@ -32,8 +32,7 @@ class Call:
             raise ValueError(f"max_tokens is {self.max_tokens}; it must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """One `chat.completion.chunk`. `data` is its JSON as it came where nothing had to be changed;
     `parsed` is the same object decoded (not to be modified)."""
 

@@ -85,7 +85,9 @@ class LlamaCpp:
             self._session = self._make_session(
                 aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
             )
-            self._streams = self._make_session(aiohttp.TCPConnector(limit=0, force_close=True))
+            self._streams = self._make_session(
+                aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
+            )
 
     def _make_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         connect = self._config.timeouts.connect
@@ -202,6 +204,7 @@ class LlamaCpp:
                     yield chunk
                 if reader.fault is not None:
                     raise self._noted(reader.fault)
+            await _finish(response)
         finally:
             response.close()
 
@@ -247,8 +250,7 @@ class LlamaCpp:
     ) -> aiohttp.ClientResponse:
         """The response with status 200, its body unread. Raises UpstreamFault for any other.
 
-        streams: on a connection of its own. After a stream llama-server says Keep-Alive and closes
-        all the same (measured, build 11549): the next request there would be reset.
+        streams: on a connection that nothing else was asked on; see _finish.
         """
         await self.start()
         session = self._streams if streams else self._session
@@ -280,6 +282,8 @@ class LlamaCpp:
         """
         content = response.content
         try:
+            if ready := content.read_nowait():
+                return ready
             async with asyncio.timeout_at(deadline):
                 return await content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
@@ -329,6 +333,24 @@ class LlamaCpp:
         elif fault.kind is FaultKind.OVERFLOW and fault.window_tokens:
             self._learn_window(fault.window_tokens)
         return fault
+
+
+async def _finish(response: aiohttp.ClientResponse) -> None:
+    """Read the end of a stream, so that its connection serves again; not longer than 50 ms: all
+    that counts has come.
+
+    After a stream llama-server itself says Keep-Alive and closes all the same (measured, build
+    11549): the next request there would be reset. What speaks in its place may keep its word.
+    """
+    if response.headers.get("Server") == "llama.cpp":
+        return
+    try:
+        if not response.content.at_eof():
+            async with asyncio.timeout(0.05):
+                while not response.content.at_eof():
+                    await response.content.readany()
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return  # close() drops the connection, and nothing of the answer is lost
 
 
 def _passes(key: str) -> bool:

@@ -86,6 +86,8 @@ def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
         log_config=None,
         log_level="warning",
         server_header=False,
+        # Nothing here asks for a client's address.
+        proxy_headers=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,13 +125,17 @@ async def test_a_slot_is_pinned_by_the_call_alone(server: FaultServer, backend: 
     assert server.chats[0].json["id_slot"] == 2
 
 
-async def test_no_connection_that_carried_a_stream_is_used_again(
-    server: FaultServer, backend: LlamaCpp
+@pytest.mark.parametrize(("named", "connections"), [("llama.cpp", 2), ("nginx", 1)])
+async def test_a_connection_that_carried_a_stream_is_used_again_where_that_is_kept(
+    server: FaultServer, backend: LlamaCpp, named: str, connections: int
 ) -> None:
-    server.play(GOOD, GOOD)
+    head, *rest = GOOD.pieces
+    head = head.replace(b"\r\n", f"\r\nServer: {named}\r\n".encode(), 1)
+    said = replace(GOOD, pieces=(head, *rest))
+    server.play(said, said)
     await take(backend, make_call())
     await take(backend, make_call())
-    assert server.connections == 2
+    assert server.connections == connections
 
 
 async def test_proxies_of_the_environment_are_not_asked(
