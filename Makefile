@@ -43,8 +43,9 @@ format: $(STAMP) ## lay the code out as the gate wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-e2e: $(STAMP) ## the tests that drive a real llama-server
-	$(BIN)/pytest tests/e2e -m e2e $(ARGS)
+# Fifty kills take longer than a test that hangs may.
+e2e: $(STAMP) ## real servers: llama-server, kill -9, the official client
+	$(BIN)/pytest tests/e2e -m e2e -o faulthandler_timeout=1800 $(ARGS)
 
 bench: $(STAMP) ## measure the gateway beside a bare relay
 	$(BIN)/python -m bench $(ARGS)

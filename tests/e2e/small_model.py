@@ -15,19 +15,11 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from policies.language import language_of
+from tests.e2e.tales import LANGUAGES, tell
+
 WINDOW = 32_768
 Script = Callable[[int, web.Request], Awaitable[web.StreamResponse | None]]
-
-_TALK = (
-    "The lamp was lit again at dusk, ",
-    "船長は黙って海図を巻いた。",
-    "и чайки кричали над молом, ",
-    "潮水退去以后露出了旧锚，",
-    "등대지기는 고개를 끄덕였다. ",
-    "¡qué noche tan larga! ",
-    "👩‍👩‍👧 🎉 ",
-    "and the harbour went quiet.\n",
-)
 
 
 class SmallModel:
@@ -72,8 +64,9 @@ class SmallModel:
         self.bodies.append(await request.read())
         if (answer := await self.script(number, request)) is not None:
             return answer
-        pieces = pieces_of(number)
-        if not json.loads(self.bodies[-1]).get("stream"):
+        asked = json.loads(self.bodies[-1])
+        pieces = pieces_of(number, language_of(str(asked["messages"][-1]["content"])) or "en")
+        if not asked.get("stream"):
             return answer_whole({"content": "".join(pieces)})
         deltas = [{"content": piece} for piece in pieces]
         return await answer_streamed(request, deltas, pause=self.pause)
@@ -83,10 +76,12 @@ async def _no_script(_number: int, _request: web.Request) -> None:
     """The usual reply, always."""
 
 
-def pieces_of(number: int) -> list[str]:
-    """The pieces of reply `number`: between 9 and 16 of them, unlike any other reply's."""
-    told = [_TALK[(number + place) % len(_TALK)] for place in range(8 + number % 8)]
-    return [f"Reply {number}: ", *told]
+def pieces_of(number: int, language: str) -> list[str]:
+    """The pieces of reply `number`, a few characters each; no other reply is like it."""
+    known = language if language in LANGUAGES else "en"
+    text = "".join(tell(number * 3 + place, known) for place in range(1 + number % 2))
+    text += f"🎉 ({number})"
+    return [text[at : at + 12] for at in range(0, len(text), 12)]
 
 
 def event(delta: dict[str, Any], finish: str | None = None) -> bytes:

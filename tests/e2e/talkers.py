@@ -9,21 +9,14 @@ from typing import Any, Literal
 
 import openai
 
+from tests.e2e.tales import LANGUAGES, tell
+
 Kind = Literal["whole", "whole, no id", "newest"]
 """How a client tells its history: all of it under an id, all of it without one, or only the newest
 message under an id, with an Idempotency-Key."""
 
 TURNS = 40
 """Turns of one conversation: enough for chapters, and for first turns to be killed too."""
-
-_REMARKS = (
-    "Did the ferry come in before the storm, and who was at the helm that night?",
-    "灯台の階段は百二十八段あって、祖父は毎晩それを登った。次はどうなりますか。",
-    "Наташа спрятала письмо под половицей, и никто об этом не узнал. Что было дальше?",
-    "我们在旧码头找到了那只铁箱，可是钥匙不见了。你觉得是谁拿走的？",
-    "등대 아래에서 편지 일곱 통을 찾았어요. 누가 썼을까요? 🙂",
-    "¿Y el capitán Ybarra volvió a Cádiz, o se quedó en la isla con los pescadores?",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,8 @@ class Acknowledged:
 
 @dataclass
 class Talker:
-    """One client. `path`: its conversation as it knows it, alternating question and reply."""
+    """One client. `name` ends in its number; `path`: its conversation as it knows it, questions and
+    replies in turn."""
 
     name: str
     kind: Kind
@@ -59,9 +53,15 @@ class Talker:
             if len(self.path) >= 2 * TURNS:
                 self._close()
             self.turns += 1
-            remark = _REMARKS[self.turns % len(_REMARKS)]
-            await self._ask(f"{self.name}, {self.turns}: {remark}")
+            number = self.turns + 1_000 * int(self.name[-1])
+            remark = tell(number, self.language) + tell(number + 11, self.language)
+            await self._ask(f"{remark}🎉 [{self.name}/{self.turns}]")
         self._close()
+
+    @property
+    def language(self) -> str:
+        """Each of its conversations is in one language."""
+        return LANGUAGES[(int(self.name[-1]) + len(self.finished)) % len(LANGUAGES)]
 
     def _close(self) -> None:
         if self.path:

@@ -136,7 +136,10 @@ async def _kill_once(
     where = tuple(talker.where for talker in talkers)
     await asyncio.to_thread(gateway.kill)
     running = gateway.one("SELECT count(*) FROM attempts WHERE state = 'running'")
-    leased = gateway.one("SELECT count(*) FROM jobs WHERE state = 'leased'")
+    leased = gateway.one(
+        "SELECT count(*) FROM jobs j JOIN boots b ON j.lease LIKE b.id || '.%'"
+        " WHERE j.state = 'leased'"
+    )
     await asyncio.to_thread(gateway.start)
     return Moment(delay, where, running, leased)
 
