@@ -76,6 +76,7 @@ class LlamaCpp:
             self._headers["Authorization"] = f"Bearer {key}"
         self._session: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
+        self._keeps_streams = False
         self._health: tuple[float, Health] | None = None
         self._props_at: float | None = None
         self._can_count = True
@@ -85,9 +86,7 @@ class LlamaCpp:
             self._session = self._make_session(
                 aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
             )
-            self._streams = self._make_session(
-                aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-            )
+            self._streams = self._make_session(aiohttp.TCPConnector(limit=0, force_close=True))
 
     def _make_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
         connect = self._config.timeouts.connect
@@ -204,7 +203,8 @@ class LlamaCpp:
                     yield chunk
                 if reader.fault is not None:
                     raise self._noted(reader.fault)
-            await _finish(response)
+            if self._keeps_streams:
+                await _finish(response)
         finally:
             response.close()
 
@@ -250,10 +250,12 @@ class LlamaCpp:
     ) -> aiohttp.ClientResponse:
         """The response with status 200, its body unread. Raises UpstreamFault for any other.
 
-        streams: on a connection that nothing else was asked on; see _finish.
+        streams: on a connection of its own, unless the server keeps those that carried a stream.
+        llama-server says Keep-Alive after it and closes all the same (measured, build 11549): the
+        next request there would be reset. What speaks in its place may keep its word.
         """
         await self.start()
-        session = self._streams if streams else self._session
+        session = self._streams if streams and not self._keeps_streams else self._session
         assert session is not None
         try:
             async with asyncio.timeout_at(deadline):
@@ -263,6 +265,8 @@ class LlamaCpp:
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._noted(self._explain(error)) from error
         if response.status == 200:
+            if streams:
+                self._keeps_streams = response.headers.get("Server") != "llama.cpp"
             return response
         try:
             text = await self._read_error(response)
@@ -336,14 +340,8 @@ class LlamaCpp:
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:
-    """Read the end of a stream, so that its connection serves again; not longer than 50 ms: all
-    that counts has come.
-
-    After a stream llama-server itself says Keep-Alive and closes all the same (measured, build
-    11549): the next request there would be reset. What speaks in its place may keep its word.
-    """
-    if response.headers.get("Server") == "llama.cpp":
-        return
+    """Read the end of a stream, so that its connection may serve again; not longer than 50 ms:
+    all that counts has come."""
     try:
         if not response.content.at_eof():
             async with asyncio.timeout(0.05):
