@@ -226,26 +226,40 @@ def _known(
     connection: Connection, incoming: Incoming, conversation: ConversationRow
 ) -> tuple[int, Node | None]:
     """(index of the last incoming message that is stored already or -1, what new ones go under)."""
-    head = (
-        None
-        if conversation.head_pk is None
-        else transcript.node_by_pk(connection, conversation.head_pk)
-    )
-    alone = len(incoming.chain) == 1
-    if alone and head is not None:
-        if (asked := _asked_again(connection, incoming, head)) is not None:
-            return 0, asked
-        if not conversation.resends:
-            return -1, head
+    if len(incoming.chain) == 1:
+        return _known_alone(connection, incoming, conversation)
     found = transcript.deepest_known(connection, conversation, incoming.chains)
     if found is not None:
         return found
-    if head is None or alone:
-        return -1, head
+    head = _head(connection, conversation)
+    if head is None:
+        return -1, None
     if (asked := _asked_again(connection, incoming, head)) is not None:
         return len(incoming.chain) - 1, asked
     aligned = _align_tail(connection, incoming, conversation, head)
     return aligned if aligned is not None else (-1, head)
+
+
+def _known_alone(
+    connection: Connection, incoming: Incoming, conversation: ConversationRow
+) -> tuple[int, Node | None]:
+    """A message sent alone follows the newest one, unless it is tried again or is, from a client
+    that sends its history, the first one of it."""
+    head = _head(connection, conversation)
+    if head is None:
+        return -1, None
+    if (asked := _asked_again(connection, incoming, head)) is not None:
+        return 0, asked
+    found = None
+    if conversation.resends:
+        found = transcript.deepest_known(connection, conversation, incoming.chains)
+    return (-1, head) if found is None else found
+
+
+def _head(connection: Connection, conversation: ConversationRow) -> Node | None:
+    if conversation.head_pk is None:
+        return None
+    return transcript.node_by_pk(connection, conversation.head_pk)
 
 
 def _asked_again(connection: Connection, incoming: Incoming, head: Node) -> Node | None:

@@ -22,7 +22,7 @@ from gateway.prompts.span import span_lines
 from gateway.prompts.view import Tail, TailMessage, render_memory
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
-from gateway.store.transcript import ConversationRow, Node
+from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps, loads
 from policies.budget import first_ratio, learn_ratio, limits_of
 from policies.messages import canonical_message, message_chars
@@ -338,17 +338,18 @@ def _tail(
 ) -> Tail:
     border = fold.border_depth if fold else 0
     cached = views.tail(key)
-    if (
-        cached is not None
-        and cached.border == border
-        and transcript.on_path(connection, cached.head_pk, cached.head_depth, asked)
-    ):
+    if cached is not None and cached.border == border:
         if cached.head_pk == asked.pk:
             return cached.tail
-        tail, above = cached.tail.copy(), cached.head_depth
-    else:
-        tail, above = Tail(key[2]), border
-    for row in transcript.path_between(connection, asked.pk, above):
+        if cached.head_depth < asked.depth:
+            rows = transcript.path_between(connection, asked.pk, cached.head_depth)
+            if rows[0].parent_pk == cached.head_pk:
+                return _grown(cached.tail.copy(), rows)
+    return _grown(Tail(key[2]), transcript.path_between(connection, asked.pk, border))
+
+
+def _grown(tail: Tail, rows: Sequence[StoredMessage]) -> Tail:
+    for row in rows:
         tail.add(TailMessage(row.depth, row.role, row.raw, row.backend))
     return tail
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, text, update
@@ -133,6 +133,13 @@ _CONVERSATION_BY_PK = Prepared(
     )
 )
 _INSERT = Prepared(insert(messages), [column.name for column in messages.c])
+_COLUMNS = [column.name for column in messages.c if column.name != "pk"]
+_INSERT_ONE = Prepared(
+    text(
+        f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES (:{', :'.join(_COLUMNS)})"
+        " ON CONFLICT (id) DO NOTHING RETURNING pk"
+    )
+)
 _TOUCH = Prepared(
     update(conversations)
     .where(conversations.c.pk == bindparam("which"))
@@ -366,6 +373,8 @@ def append_messages(
     Returns their nodes in order. A message is known when a child of the same parent has its id;
     the first raw form wins.
     """
+    if len(new) == 1:
+        return [_append_one(connection, conversation, parent, new[0], now_ms)]
     nodes: list[Node] = []
     seen: dict[int, Node] = {} if parent is None else {parent.pk: parent}
     rows: list[dict[str, Any]] = []
@@ -382,22 +391,7 @@ def append_messages(
         if not fresh:
             fresh = True
             next_pk = _reserve(connection, len(new))
-        jump_pk, jump_depth = _jump(connection, at, seen)
-        at = Node(
-            pk=next_pk,
-            id=id,
-            depth=1 if at is None else at.depth + 1,
-            chain=chain_digest("" if at is None else at.chain, message.canonical),
-            cum_chars=(0 if at is None else at.cum_chars) + message.chars,
-            jump_pk=jump_pk,
-            jump_depth=jump_depth,
-            role=message.role,
-            content=content_digest(message.canonical),
-            opens=message.opens,
-            anchored=message.produced or (at is not None and at.anchored),
-            parent_pk=None if at is None else at.pk,
-            chars=message.chars,
-        )
+        at = _new_node(next_pk, id, at, message, _jump(connection, at, seen))
         next_pk += 1
         seen[at.pk] = at
         nodes.append(at)
@@ -405,6 +399,47 @@ def append_messages(
     if rows:
         _INSERT.run_many(connection, rows)
     return nodes
+
+
+def _append_one(
+    connection: Connection,
+    conversation: ConversationRow,
+    parent: Node | None,
+    message: NewMessage,
+    now_ms: int,
+) -> Node:
+    """As append_messages, in one statement where the message is new: nearly always."""
+    id = message_digest(conversation.id if parent is None else parent.id, message.canonical)
+    jump = _jump(connection, parent, {} if parent is None else {parent.pk: parent})
+    node = _new_node(0, id, parent, message, jump)
+    row = _message_row(conversation, node, message, now_ms)
+    del row["pk"]
+    pk = _INSERT_ONE.scalar(connection, **row)
+    if pk is not None:
+        return replace(node, pk=pk)
+    known = node_by_id(connection, conversation.pk, id)
+    assert known is not None, "its id was in the way"
+    return known
+
+
+def _new_node(
+    pk: int, id: str, parent: Node | None, message: NewMessage, jump: tuple[int | None, int]
+) -> Node:
+    return Node(
+        pk=pk,
+        id=id,
+        depth=1 if parent is None else parent.depth + 1,
+        chain=chain_digest("" if parent is None else parent.chain, message.canonical),
+        cum_chars=(0 if parent is None else parent.cum_chars) + message.chars,
+        jump_pk=jump[0],
+        jump_depth=jump[1],
+        role=message.role,
+        content=content_digest(message.canonical),
+        opens=message.opens,
+        anchored=message.produced or (parent is not None and parent.anchored),
+        parent_pk=None if parent is None else parent.pk,
+        chars=message.chars,
+    )
 
 
 def _message_row(

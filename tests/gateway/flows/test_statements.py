@@ -1,0 +1,135 @@
+"""What a turn costs the database: few statements, all by an index, none growing with history."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gateway.store import transcript
+from tests.gateway.house import House, Say, assistant, user
+from tests.gateway.seeds import NOW, new_message
+
+# Rows that a statement made itself: of one path, or the newest versions of one conversation.
+_MAY_SCAN = re.compile(r"SCAN (?:walk|w|sqlite_sequence|anon_1)\b")
+
+
+@contextmanager
+def listening(house: House) -> Iterator[list[str]]:
+    """Every statement that SQLite is given on the writer, transactions' own marks apart."""
+    heard: list[str] = []
+    raw = house.store._writer.raw_connection()
+    driver = raw.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    driver.set_trace_callback(heard.append)
+    raw.close()
+    try:
+        yield heard
+    finally:
+        driver.set_trace_callback(None)
+
+
+def commits(heard: list[str]) -> list[list[str]]:
+    """The statements of each transaction."""
+    found: list[list[str]] = []
+    for statement in heard:
+        if statement.startswith("BEGIN"):
+            found.append([])
+        elif statement not in ("COMMIT", "ROLLBACK"):
+            found[-1].append(statement)
+    return found
+
+
+def fill(house: House, count: int, id: str) -> list[Say]:
+    """A conversation of that many messages, put there at once."""
+    history = [
+        user(f"{id} m{at}") if at % 2 == 0 else assistant(f"{id} r{at}") for at in range(count)
+    ]
+
+    def write(connection: object) -> None:
+        owner = transcript.ensure_owner(connection, "ann", "", NOW)  # type: ignore[arg-type]
+        made = transcript.create_conversation(
+            connection,  # type: ignore[arg-type]
+            owner,
+            alias=id,
+            model="cloudy",
+            now_ms=NOW,
+        )
+        new = [new_message(m, produced=m["role"] == "assistant") for m in history]
+        nodes = transcript.append_messages(connection, made, None, new, NOW)  # type: ignore[arg-type]
+        transcript.touch_conversation(
+            connection,  # type: ignore[arg-type]
+            made.pk,
+            head_pk=nodes[-1].pk,
+            model="cloudy",
+            now_ms=NOW,
+        )
+
+    house.store.writing(write)
+    return history
+
+
+async def test_a_turn_is_two_commits_of_few_statements(house: House) -> None:
+    await house.say("one", id="c")
+    await house.say("two", id="c")
+    with listening(house) as heard:
+        await house.say("three", id="c")
+    first, second = commits(heard)
+    assert len(first) <= 11, first
+    assert len(second) <= 6, second
+
+
+@pytest.mark.parametrize("resends", [False, True])
+async def test_a_turn_costs_the_same_however_long_the_conversation_is(
+    house: House, resends: bool
+) -> None:
+    counts = []
+    for count in (20, 3_000):
+        history = fill(house, count, f"c{count}")
+        sent = [*history, user("new")] if resends else [user("new")]
+        # Once before, so that what stays in memory is there; then the turn that is counted.
+        said = await house.say(*sent, id=f"c{count}", model="cloudy")
+        sent = [*sent, assistant(said.text), user("newer")] if resends else [user("newer")]
+        with listening(house) as heard:
+            await house.say(*sent, id=f"c{count}", model="cloudy")
+        counts.append([len(commit) for commit in commits(heard)])
+    # the skip pointer of a deeper message may take one look more
+    assert all(abs(a - b) <= 1 for a, b in zip(*counts, strict=True)), counts
+
+
+async def test_a_resent_history_is_looked_up_from_its_tail(house: House) -> None:
+    """3,000 messages sent again without an id: one look finds where they stand."""
+    history = fill(house, 3_000, "c")
+    with listening(house) as heard:
+        await house.say(*history, user("new"), model="cloudy")
+    looks = [s for s in commits(heard)[0] if " chain IN " in s or ".chain IN " in s]
+    assert len(looks) == 2  # which conversation, then where in it
+    assert all(s.count("'") <= 2 * 40 for s in looks)
+
+
+async def test_every_statement_of_a_turn_goes_by_an_index(house: House) -> None:
+    """With swipes, folds, chapters and gists on the way."""
+    history: list[Say] = []
+    with listening(house) as heard:
+        for at in range(60):
+            history.append(user(f"m{at} " + "word " * 40))
+            said = await house.say(*history, retried=at % 7 == 0, key=f"k{at}")
+            if at % 5 == 0:
+                said = await house.say(*history)
+            history.append(assistant(said.text))
+            house.write_chapters()
+            house.write_gists()
+        await house.say(*history[2:], user("trimmed"), id=said.conversation)
+        await house.say("alone", id=said.conversation)
+    kinds = {re.sub(r"'[^']*'|\b\d+(\.\d+)?\b", "?", statement): statement for statement in heard}
+    plain = [s for s in kinds.values() if s.split()[0] in ("SELECT", "UPDATE", "DELETE", "WITH")]
+    assert len(plain) > 15
+    steps = [
+        (row[3], statement)
+        for statement in plain
+        for row in house.rows("EXPLAIN QUERY PLAN " + statement.replace(":", r"\:"))
+    ]
+    assert [s for s in steps if s[0].startswith("SCAN") and not _MAY_SCAN.match(s[0])] == []

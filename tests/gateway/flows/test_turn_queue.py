@@ -1,0 +1,105 @@
+"""The line in which requests stand that send only what is new."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gateway.flows.reconcile import Incoming, prepare
+from gateway.flows.turn import open_turn
+from gateway.flows.turn_queue import TurnQueue
+from gateway.wire.requests import ChatRequest
+from tests.gateway.house import House, Say, assistant, system, tool, user
+
+
+def incoming(*messages: Say, id: str | None = "c", owner: str = "ann", who: str = "") -> Incoming:
+    request = ChatRequest("foldgate", list(messages), True, False, None)
+    return prepare(request, owner=owner, user=who, conversation=id)
+
+
+@pytest.mark.parametrize(
+    ("request_", "key"),
+    [
+        (incoming(user("hi")), ("ann", "", "c")),
+        (incoming(system("S"), user("hi")), ("ann", "", "c")),
+        (incoming(tool("t1", "r")), ("ann", "", "c")),
+        (incoming(user("hi"), owner="bob"), ("bob", "", "c")),
+        (incoming(user("hi"), who="u"), ("ann", "u", "c")),
+        (incoming(user("hi"), id=None), None),
+        (incoming(user("a"), assistant("b"), user("c")), None),
+    ],
+)
+def test_who_waits_for_whom(request_: Incoming, key: Any) -> None:
+    assert TurnQueue.key(request_) == key
+
+
+async def test_one_at_a_time_in_order() -> None:
+    queue, key = TurnQueue(), ("ann", "", "c")
+    order: list[str] = []
+    gates = {name: asyncio.Event() for name in "abc"}
+
+    async def turn(name: str) -> None:
+        await queue.enter(key)
+        order.append(f"{name} in")
+        await gates[name].wait()
+        order.append(f"{name} out")
+        queue.leave(key)
+
+    work = [asyncio.ensure_future(turn(name)) for name in "abc"]
+    for gate in gates.values():
+        await asyncio.sleep(0)
+        gate.set()
+    await asyncio.gather(*work)
+    assert order == ["a in", "a out", "b in", "b out", "c in", "c out"]
+    assert queue._places == {}
+
+
+async def test_others_do_not_wait() -> None:
+    queue = TurnQueue()
+    for key in (("ann", "", "c"), ("bob", "", "c"), ("ann", "u", "c"), ("ann", "", "d")):
+        await asyncio.wait_for(queue.enter(key), 1)
+
+
+async def test_the_line_has_an_end() -> None:
+    queue, key = TurnQueue(limit=2), ("ann", "", "c")
+    await queue.enter(key)
+    assert not queue.is_full(key)
+    waiting = asyncio.ensure_future(queue.enter(key))
+    await asyncio.sleep(0)
+    assert queue.is_full(key)
+    assert not queue.is_full(("ann", "", "d"))
+    queue.leave(key)
+    await waiting
+    queue.leave(key)
+    assert not queue.is_full(key)
+
+
+async def test_who_leaves_the_line_holds_up_nobody() -> None:
+    queue, key = TurnQueue(), ("ann", "", "c")
+    await queue.enter(key)
+    second, third = (asyncio.ensure_future(queue.enter(key)) for _ in range(2))
+    await asyncio.sleep(0)
+    second.cancel()
+    queue.leave(key)
+    await third
+    assert second.cancelled()
+    queue.leave(key)
+    assert queue._places == {}
+
+
+async def test_two_that_send_only_what_is_new_follow_each_other(house: House) -> None:
+    """The second sees the first one's reply as its parent."""
+    queue = TurnQueue()
+
+    async def ask(text: str) -> None:
+        request = incoming(user(text))
+        key = TurnQueue.key(request)
+        assert key is not None
+        await queue.enter(key)
+        await house.relay(await open_turn(house.ctx, request, text))
+        queue.leave(key)
+
+    await asyncio.gather(ask("one"), ask("two"))
+    assert [content for _, content in house.told("c")] == ["one", "Reply 1.", "two", "Reply 2."]
