@@ -172,7 +172,8 @@ def cut_to_window(
     loaded = load_state(connection, site, fold)
     tokens = [max(1, round(mark.chars / ratio)) for mark in loaded.state.tail]
     plan = plan_token_cut(site.limits, loaded.state, tokens=tokens, ratio=ratio, room=room)
-    return None if plan is None else apply_fold(connection, site, loaded, plan)
+    # A cut, also where every chapter was ready: it and its retries are told alike.
+    return None if plan is None else apply_fold(connection, site, loaded, replace(plan, kind="cut"))
 
 
 def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -> FoldRow:

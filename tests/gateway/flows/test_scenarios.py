@@ -399,6 +399,23 @@ async def test_at_the_ceiling_stand_ins_fold_and_it_is_told(house: House) -> Non
     assert after.bytes[: len(said.bytes)] == said.bytes
 
 
+async def test_a_cut_to_the_window_out_of_ready_chapters_is_a_cut_too(house: House) -> None:
+    """A swipe whose prompt the server finds too long: it and its retries say so."""
+    history: list[Say] = []
+    await to_the_debt(house, history)
+    await talk(house, history, 1)
+    house.write_chapters()
+    overflow = UpstreamFault(
+        FaultKind.OVERFLOW, "too long", prompt_tokens=1_100, window_tokens=1_000
+    )
+    house.local.answers = [overflow]
+    cut = await house.say(*history[:-1])
+    again = await house.say(*history[:-1])
+    assert (cut.view, again.view) == ("cut", "cut")
+    assert again.bytes == cut.bytes
+    assert [fold[3] for fold in house.folds()] == ["cut"]
+
+
 async def test_years_without_a_summarizer_stay_below_the_ceiling(house: House) -> None:
     history: list[Say] = []
     for _ in range(90):
