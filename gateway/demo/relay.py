@@ -40,6 +40,7 @@ class RecordingRelay:
         self._client: aiohttp.ClientSession | None = None
         self.url = ""
         self.turns: list[Asked] = []
+        self.is_recording = True
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=None)
@@ -76,7 +77,7 @@ class RecordingRelay:
             raise web.HTTPBadGateway(text=f"llama-server is not there: {error}") from error
 
     def _keep(self, request: web.Request, body: bytes, status: int) -> None:
-        if request.method != "POST" or request.path != _CHAT:
+        if not self.is_recording or request.method != "POST" or request.path != _CHAT:
             return
         call = json.loads(body)
         if call.get("stream"):
