@@ -22,8 +22,11 @@ _WORDS = ("The", " lamp", " burns", " low", ";", " 雨", " keeps", " falling", "
 _SAID = [_WORDS[index % len(_WORDS)] for index in range(CHUNKS)]
 REPLY = "".join(_SAID)
 """What it always answers."""
-_USAGE = {"prompt_tokens": 120, "completion_tokens": CHUNKS, "total_tokens": 120 + CHUNKS}
-_TIMINGS = {"cache_n": 100, "prompt_n": 20, "predicted_n": CHUNKS, "predicted_ms": 1.0}
+# Stands for the number of a request's tokens, and is as wide as what takes its place.
+_COUNT = 1_111_111_111
+_BYTES_PER_TOKEN = 4
+_USAGE = {"prompt_tokens": _COUNT, "completion_tokens": CHUNKS, "total_tokens": _COUNT}
+_TIMINGS = {"cache_n": 0, "prompt_n": _COUNT, "predicted_n": CHUNKS, "predicted_ms": 1.0}
 _BASE = {"id": "chatcmpl-bench", "created": 1764500000, "model": "bench"}
 
 
@@ -66,6 +69,7 @@ def _chunks() -> list[bytes]:
 
 _HEALTH = _whole(b'{"status":"ok"}')
 _PROPS = _whole(_json({"default_generation_settings": {"n_ctx": 65_536}, "total_slots": 4}))
+_COUNTED = _whole(_json({"input_tokens": _COUNT}))
 _ANSWER = _answer()
 _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -108,22 +112,32 @@ class LlamaServer(asyncio.Protocol):
 
     def _serve(self, request: bytes) -> None:
         assert self._transport is not None
-        if request.startswith(b"POST /v1/chat/completions"):
+        tokens = len(request) // _BYTES_PER_TOKEN
+        if request.startswith(b"POST /v1/chat/completions "):
             if b'"stream":true' in request:
-                self._stream(0)
+                self._stream(0, _count(_STREAM[-1], tokens))
             else:
-                self._transport.write(_ANSWER)
+                self._transport.write(_count(_ANSWER, tokens))
+        elif request.startswith(b"POST /v1/chat/completions/input_tokens"):
+            self._transport.write(_count(_COUNTED, tokens))
         elif request.startswith(b"GET /props"):
             self._transport.write(_PROPS)
         else:
             self._transport.write(_HEALTH)
 
-    def _stream(self, index: int) -> None:
+    def _stream(self, index: int, end: bytes) -> None:
         if self._transport is None:
             return
-        self._transport.write(_STREAM[index])
         if index + 1 < len(_STREAM):
-            self._loop.call_soon(self._stream, index + 1)
+            self._transport.write(_STREAM[index])
+            self._loop.call_soon(self._stream, index + 1, end)
+        else:
+            self._transport.write(end)
+
+
+def _count(answer: bytes, tokens: int) -> bytes:
+    """The answer with the number of tokens in it, of the same length."""
+    return answer.replace(b"%d" % _COUNT, b"%10d" % tokens)
 
 
 def _content_length(head: bytes) -> int:
