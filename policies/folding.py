@@ -241,11 +241,26 @@ def _step(ground: _Ground, goal: int, keep: int) -> _Step | None:
 
 
 def _step_cut(ground: _Ground, limits: Limits) -> _Step | None:
-    """The hard cut: with ``keep`` verbatim where that gets below the ceiling, else without."""
-    step = _step(ground, limits.goal, limits.keep)
-    if step and step.total < limits.ceiling:
-        return step
+    """The hard cut: with ``keep`` verbatim where that gets below the ceiling, else without.
+
+    Many chapters at once (a long history that comes in whole) may alone be more than the ceiling.
+    They do not cost the verbatim tail, because they are condensed next (``plan_gist_stand_in``).
+    """
+    for step in (_step(ground, limits.goal, limits.keep), _renewal(ground)):
+        if step and _condensed(ground, limits, step) < limits.ceiling:
+            return step
     return _step(ground, limits.goal, 0)
+
+
+def _condensed(ground: _Ground, limits: Limits, step: _Step) -> int:
+    """What a step leaves once the chapters above the stack are condensed into the gist."""
+    state = ground.state
+    gist = state.gist.length if state.gist else 0
+    chapters = step.total - ground.rest(step.border) - state.fixed - gist
+    if chapters <= limits.stack:
+        return step.total
+    grown = max(0, limits.gist_length * 5 // 4 - gist)
+    return step.total - chapters + limits.stack + grown
 
 
 def _is_worth(limits: Limits, step: _Step, total: int) -> bool:

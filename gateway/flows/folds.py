@@ -115,13 +115,26 @@ def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> Fol
     A message that was asked before under this policy keeps the view that it saw (law 3), whatever
     became ready since. An ordinary fold waits for a user message (law 5); a cut cannot wait.
     """
-    total = sum(sizes(fold, site.head))
+    total = _total(fold, site)
     if total <= site.limits.start:
         return fold
     if total < site.limits.ceiling and not site.head.opens:
         return fold
     if attempts.was_asked(connection, site.head.pk, site.policy.name):
         return fold
+    seen, folded = fold, _fold_once(connection, site, fold)
+    # A long history that comes in whole is folded first and its many chapters condensed then.
+    while folded is not seen and site.limits.ceiling <= _total(folded, site) < _total(seen, site):
+        seen, folded = folded, _fold_once(connection, site, folded)
+    return folded
+
+
+def _total(fold: FoldRow | None, site: Site) -> int:
+    return sum(sizes(fold, site.head))
+
+
+def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
+    """The next step as planned on this fold; the same fold where there is none."""
     loaded = load_state(connection, site, fold)
     plan = plan_fold(site.limits, loaded.state)
     while major := plan_gist_stand_in(site.limits, loaded.state, plan):

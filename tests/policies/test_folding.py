@@ -289,6 +289,23 @@ def test_a_tool_group_of_the_newest_turn_stays_with_it() -> None:
     assert (fold.border, fold.verbatim) == (416, 28_800)
 
 
+def test_chapters_that_will_be_condensed_do_not_cost_the_tail() -> None:
+    # 2,000,000 - 16,000 = 62 x 32,000: 62 x 1,100 = 68,200 alone are above the ceiling
+    state = ViewState(0, 0, even(2_000_000, each=1_000))
+    fold = plan_fold(LOCAL, state)
+    assert fold is not None
+    assert (fold.kind, fold.verbatim, fold.memory) == ("cut", 16_000, 62 * 1_100)
+    # behind it 16,000 and 68,200 are above the ceiling still; the stack is condensed, the tail
+    # stays, although a cut down to the last user message would be possible
+    stack = tuple(row(32 * i + 1, 32 * i + 32, 32_000, 1_100) for i in range(62))
+    state = ViewState(1_984, 68_200, even(16_000, each=1_000, after=1_984), stack=stack)
+    assert plan_fold(LOCAL, state) is None
+    state = replace(state, gist=GistState(1_888, 1_500), stack=stack[59:])  # 1,500 + 3 x 1,100
+    fold = plan_fold(LOCAL, state)
+    assert fold is not None
+    assert (fold.border, fold.memory, fold.verbatim) == (1_984, 4_800, 16_000)
+
+
 def test_a_cut_goes_below_keep_only_where_the_ceiling_demands_it() -> None:
     # pins of 42,000: with keep 16,000 it is 42,000 + 1,100 + 16,000 > 56,000; goal out of reach
     state = ViewState(0, 42_000, (*even(20_000), Mark(201, 400, True)), fixed=42_000)

@@ -430,6 +430,30 @@ async def test_years_without_a_summarizer_stay_below_the_ceiling(house: House) -
     assert house.one("SELECT count(*) FROM gists WHERE origin = 'stand-in'") > 0
 
 
+@pytest.mark.parametrize("messages", [30, 200, 501, 1_500])
+async def test_a_history_that_comes_in_whole_is_below_the_ceiling_at_once(
+    house: House, messages: int
+) -> None:
+    """However long it is: 1,500 messages are some 200 chapters of 100, five times the ceiling. The
+    chapters are condensed; they do not cost the tail that stays verbatim."""
+    history = [user(line(0))]
+    for at in range(1, messages):
+        history.append(assistant(line(at)) if at % 2 else user(line(at)))
+    if history[-1]["role"] == "assistant":
+        history.append(user("and now?"))
+
+    cut = await house.say(*history, id="c")
+    begun = cut.turn.prepared.begun
+    next_one = await house.say(*history, assistant(cut.text), user("go on"), id="c")
+
+    assert begun.fold is not None
+    verbatim = begun.asked.cum_chars - begun.fold.border_cum
+    assert begun.fold.memory_chars + verbatim < 4_000
+    assert verbatim >= 600
+    assert (cut.view, next_one.view) == ("cut", "stand-in")
+    assert next_one.bytes[: len(cut.bytes)] == cut.bytes
+
+
 async def test_a_newer_gist_renews_a_memory_at_the_same_border(house: House) -> None:
     """A fold that moves nothing: its border stays the message that it was."""
     house.policies = POLICIES.replace("keep: 600", "keep: 900").replace(
