@@ -195,15 +195,6 @@ class Errands:
         stand_in: str | None = None
         if retry.stand_in:
             stand_in = await self._offload(task.stand_in)
-        if stand_in and job.kind == "gist":
-            now_ms = self._ctx.clock.now_ms()
-            is_stored = await self._ctx.store.write(
-                rows.save_gist, task.held, stand_in, None, now_ms
-            )
-            if is_stored:
-                self._counts.stand_ins += 1
-                log.warning("%s: a stand-in was prepared", job.key)
-            return
         await self._end(task.held, retry.wait, kind, said, stand_in or None)
 
     async def end_broken(self, held: Held, kind: str, said: str) -> None:

@@ -145,7 +145,8 @@ def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
 
 
 def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) -> GistRow:
-    """The older half of a stack that no model folded, as a gist made on the spot."""
+    """The older half of a stack that no model folded, as a gist made on the spot. A model's
+    succeeds it, as every stand-in, once there is one."""
     rows = [loaded.stack[index] for index in major.chapters]
     old = [loaded.gist.text] if loaded.gist else []
     text = condense([*old, *(row.text or "" for row in rows)], site.limits.gist_length)
@@ -162,6 +163,7 @@ def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) 
         prompt=None,
         now_ms=site.now_ms,
     )
+    _add_gist_job(connection, site, loaded.gist, rows)
     gist = memory.gist_by_pk(connection, pk)
     assert gist is not None, "it was written a line above"
     return gist
@@ -314,7 +316,12 @@ def _plan_gist(
     major = plan_major(site.limits, _gist_state(gist), states)
     if major is None:
         return
-    folded = [shown[index] for index in major.chapters]
+    _add_gist_job(connection, site, gist, [shown[index] for index in major.chapters])
+
+
+def _add_gist_job(
+    connection: Connection, site: Site, gist: GistRow | None, folded: Sequence[ChapterRow]
+) -> None:
     payload: dict[str, Any] = {
         "gist": gist.pk if gist else None,
         "chapters": [row.version_pk for row in folded],

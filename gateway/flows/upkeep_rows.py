@@ -38,8 +38,9 @@ class ChapterRows:
 
 @dataclass(frozen=True, slots=True)
 class GistRows:
-    """What a gist is made from. stack_chars: the chapters that the view at the newest message
-    shows behind its gist; 0 where the gist would not lie on that path."""
+    """What a gist is made from. is_made: by a model already. stack_chars: the chapters that the
+    view at the newest message shows behind its gist; 0 where the gist would not lie on that path.
+    """
 
     notes: tuple[str, ...]
     is_made: bool
@@ -110,11 +111,17 @@ def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows |
         if earlier is None:
             return None
         notes.insert(0, earlier.text)
-    is_made = any(
-        gist.policy == job.policy and gist.last_pk == payload["last_pk"]
-        for gist in memory.all_gists(connection, job.conversation_pk)
-    )
+    is_made = any(made != "stand-in" for made in _gist_origins(connection, job))
     return GistRows(tuple(notes), is_made, _stack_chars(connection, job, origin))
+
+
+def _gist_origins(connection: Connection, job: JobRow) -> list[str]:
+    """The origins of the gists that there are of what the job is to fold together."""
+    return [
+        gist.origin
+        for gist in memory.all_gists(connection, job.conversation_pk)
+        if gist.policy == job.policy and gist.last_pk == job.payload["last_pk"]
+    ]
 
 
 def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
@@ -152,14 +159,18 @@ def save_chapter(connection: Connection, held: Held, text: str, backend: str, no
     return queue.complete(connection, job.pk, held.lease, now_ms)
 
 
-def save_gist(
-    connection: Connection, held: Held, text: str, backend: str | None, now_ms: int
-) -> bool:
-    """Store a gist and finish its job; backend None: it was made without a model. False where
-    the lease is lost."""
-    job = held.job
-    if not queue.held(connection, job.pk, held.lease):
+def save_gist(connection: Connection, held: Held, text: str, backend: str, now_ms: int) -> bool:
+    """Store a gist and finish its job; False where the lease is lost."""
+    if not queue.held(connection, held.job.pk, held.lease):
         return False
+    _add_gist(connection, held.job, text, backend, now_ms)
+    return queue.complete(connection, held.job.pk, held.lease, now_ms)
+
+
+def _add_gist(
+    connection: Connection, job: JobRow, text: str, backend: str | None, now_ms: int
+) -> None:
+    """A version of the job's gist; backend None: it was made without a model."""
     memory.add_gist(
         connection,
         job.conversation_pk,
@@ -173,7 +184,6 @@ def save_gist(
         prompt=None if backend is None else PROMPT_VERSION,
         now_ms=now_ms,
     )
-    return queue.complete(connection, job.pk, held.lease, now_ms)
 
 
 def save_rejected(connection: Connection, held: Held, rejected: Rejected, now_ms: int) -> bool:
@@ -212,6 +222,12 @@ def save_failure(connection: Connection, held: Held, outcome: Outcome, now_ms: i
 
 
 def _add_stand_in(connection: Connection, job: JobRow, text: str, now_ms: int) -> bool:
+    """A text made without a model, unless there is one; the job goes on for its successor."""
+    if job.kind == "gist":
+        if _gist_origins(connection, job):
+            return False
+        _add_gist(connection, job, text, None, now_ms)
+        return True
     chapter = memory.chapter_by_pk(connection, job.conversation_pk, int(job.payload["chapter"]))
     if chapter is None or chapter.version_pk is not None:
         return False

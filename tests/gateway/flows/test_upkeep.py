@@ -1052,8 +1052,27 @@ async def test_a_failed_gist_leaves_the_old_until_the_stack_is_twice_its_budget(
         clock_of(ctx).advance(CAP_SECONDS)
 
     assert seen == [[], [], expected]
-    assert ctx.store.reading(job).state == ("done" if expected else "queued")
+    assert ctx.store.reading(job).state == "queued"
     assert upkeep.counts.stand_ins == len(expected)
+
+
+async def test_a_gist_that_stands_in_gets_its_successor(stage: Build) -> None:
+    glm = Listed("glm", REFUSAL)
+    ctx = stage(glm)
+    upkeep = keep(ctx)
+    ctx.store.writing(setup_gist, stack=600)
+    for _ in range(4):
+        await upkeep.run_due()
+        clock_of(ctx).advance(CAP_SECONDS)
+    assert [origin for _, origin, _, _ in ctx.store.reading(gists)] == ["stand-in"]
+
+    glm.say(framed(GIST))
+    await upkeep.run_due()
+
+    made = ctx.store.reading(gists)
+    assert [origin for _, origin, _, _ in made] == ["stand-in", "model"]
+    assert made[1] == ("alone", "model", GIST, 8)
+    assert (ctx.store.reading(job).state, upkeep.counts.majors) == ("done", 1)
 
 
 async def test_a_gist_that_is_made_is_not_made_again(stage: Build) -> None:
