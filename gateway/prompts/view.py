@@ -280,22 +280,24 @@ def _content_text(message: dict[str, Any]) -> str:
 
 
 def _merged(body: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbours of one role as one message, with a blank line between; blank ones left out."""
+    """Neighbours of one role as one message, with a blank line between; blank ones left out.
+
+    A blank one at the end stays where it is the turn of its role: it is all that was said.
+    """
     result: list[dict[str, Any]] = []
     for position, message in enumerate(body):
-        content = message.get("content")
-        plain = set(message) == {"role", "content"} and isinstance(content, str)
-        if plain and is_blank(content or "") and position + 1 < len(body):
-            continue
         previous = result[-1] if result else None
-        if (
-            plain
-            and previous is not None
-            and set(previous) == {"role", "content"}
-            and previous["role"] == message["role"]
-            and isinstance(previous["content"], str)
-        ):
-            result[-1] = {**previous, "content": f"{previous['content']}\n\n{content}"}
+        follows = previous is not None and previous["role"] == message["role"]
+        plain = _is_plain(message)
+        if plain and is_blank(message["content"]) and (follows or position + 1 < len(body)):
+            continue
+        if plain and follows and previous is not None and _is_plain(previous):
+            result[-1] = {**previous, "content": f"{previous['content']}\n\n{message['content']}"}
         else:
             result.append(message)
     return result
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    """Whether a message is a role and a text, and nothing else."""
+    return set(message) == {"role", "content"} and isinstance(message["content"], str)

@@ -346,6 +346,36 @@ def test_strict_leaves_parts_and_calls_alone() -> None:
     assert said == [user("a"), parts, calls, tool("t1", "r"), assistant("b")]
 
 
+_SAID = st.sampled_from(["", "  ", "hola", "привет", "**hi**", "船長!"])
+_ANY = st.one_of(
+    _SAID.map(user),
+    _SAID.map(assistant),
+    _SAID.map(lambda text: tool("t1", text)),
+    st.just(user([{"type": "text", "text": "a"}])),
+    st.sampled_from(["{}", '{"cut']).map(
+        lambda arguments: assistant(None, tool_calls=[call_of("t1", arguments)])
+    ),
+)
+
+
+@given(st.lists(_ANY, max_size=8), st.booleans())
+def test_every_prompt_goes_on_from_the_one_before(more: list[Say], strict: bool) -> None:
+    """Law 4, whatever the order of roles: the last message may be continued, nothing else moves.
+    A prompt that ends in a blank message after another role is left out: it says nothing."""
+    history = [user("start"), *more]
+    before: list[Say] = []
+    for count, newest in enumerate(history, start=1):
+        prompt = shown(*history[:count], strict=strict)
+        if newest["role"] == "assistant" or prompt[-1]["content"] in ("", "  "):
+            continue
+        if before:
+            last, now = before[-1], prompt[len(before) - 1]
+            assert prompt[: len(before) - 1] == before[:-1]
+            assert now["role"] == last["role"]
+            assert str(now["content"]).startswith(str(last["content"]))
+        before = prompt
+
+
 def test_strict_never_sends_a_blank_result() -> None:
     """E09: refused by some providers."""
     calls = assistant(None, tool_calls=[call_of("t1")])
