@@ -42,6 +42,11 @@ class Course:
         self.fault: UpstreamFault | None = None
 
     @property
+    def _in_first(self) -> bool:
+        """Whether the first choice has begun and none has ended."""
+        return not self._ended and 0 in self._begun
+
+    @property
     def started(self) -> bool:
         """Whether a chunk came."""
         return self._seen
@@ -58,6 +63,8 @@ class Course:
         if isinstance(parsed, dict) and "prompt_progress" in parsed:
             return []  # llama.cpp reads the prompt; nothing of the answer is here yet
         self._seen = True
+        if data is not None and self._given and self._in_first and _is_plain(parsed):
+            return [Chunk(data, parsed)]
         if not isinstance(parsed, dict):
             return self.fail(self._malformed("a chunk that is no object"))
         if parsed.get("error") and not self.ended:
@@ -338,6 +345,23 @@ def _empty(backend: str) -> UpstreamFault:
     return UpstreamFault(
         FaultKind.EMPTY, f"The backend {backend} reported success with nothing in the answer"
     )
+
+
+def _is_plain(parsed: Any) -> bool:
+    """Whether a chunk is a piece of the first choice's text and nothing else, as nearly all are:
+    whatever is asked of chunks holds for it, and needs no second look."""
+    try:
+        (choice,) = parsed["choices"]
+        delta = choice["delta"]
+        return (
+            choice["finish_reason"] is None
+            and choice["index"] == 0
+            and len(delta) == 1
+            and type(delta["content"]) is str
+            and not parsed.get("error")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
 
 
 def _has_chunk_shape(choice: Any) -> bool:
