@@ -171,6 +171,7 @@ class _Show:
         tokens = turns[-1].conversation_tokens
         self._say(f"\n{_RULE}\n{write_table(figures, tokens, seconds)}\n")
         self._say(f"picture   {picture}")
+        self._say(f"prompts   {self._folder / 'prompts.jsonl'}")
         if self._as_json:
             print_json(figures)
         return is_sound(figures)

@@ -106,8 +106,11 @@ def describe_text(text: Text) -> str:
     kind = "gist" if text.is_gist else "chapter"
     if text.origin == "model":
         return f"the model's {kind} of {text.span} was accepted: “{_head(text.text, 40)}”"
-    what = "sentences of the source" if not text.is_gist else "sentences of its chapters"
-    return f"a stand-in for {text.span} is ready: {len(text.text)} characters, {what}"
+    of = "chapters" if text.is_gist else "span"
+    return (
+        f"a stand-in for the {kind} of {text.span} is ready: {len(text.text)} characters, "
+        f"sentences of its {of}"
+    )
 
 
 def describe_verdict(verdict: Verdict) -> str:

@@ -187,7 +187,7 @@ class Player:
             seconds=reply.seconds,
             prompt=prompt,
             tail=parts[1 + memory :],
-            covered=covered_spans(shown, parts[1 : 1 + memory]),
+            covered=covered_spans(shown, parts[2] if memory else ""),
             transcript=transcript,
             folded=folded,
             refused=refused,

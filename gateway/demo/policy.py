@@ -31,7 +31,7 @@ backends:
 policies:
   {policy}:
     view: {{start: 11_000, ceiling: 13_300, headroom: 6_500, keep: 3_000}}
-    chapters: {{split: 8_000, length: 400, stack: 1_200}}
+    chapters: {{split: 10_000, length: 400, stack: 1_200}}
     gist: {{length: 500}}
     # One draw, then an extract stands in; what three later rounds bring may still replace it.
     # On a busy machine a summary that takes longer than the timeout is given up for this round.

@@ -10,10 +10,12 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
 from aiohttp import web
+from yarl import URL
 
 _CHAT = "/v1/chat/completions"
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
@@ -31,11 +33,13 @@ class Asked:
 class RecordingRelay:
     """A loopback HTTP server before another, for as long as its context lasts.
 
-    turns: the streamed chat calls in their order; background work is asked without a stream.
+    turns: the streamed chat calls in their order (background work is asked without a stream); each
+    is also a line of the file `record`, a JSON list of messages, for people to read.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, record: Path) -> None:
         self._target = target
+        self._record = record
         self._opened = AsyncExitStack()
         self._client: aiohttp.ClientSession | None = None
         self.url = ""
@@ -43,20 +47,23 @@ class RecordingRelay:
         self.is_recording = True
 
     async def __aenter__(self) -> Self:
-        timeout = aiohttp.ClientTimeout(total=None)
-        self._client = await self._opened.enter_async_context(
-            aiohttp.ClientSession(timeout=timeout, auto_decompress=False, trust_env=False)
-        )
-        app = web.Application(client_max_size=_LARGEST_BODY)
-        app.router.add_route("*", "/{path:.*}", self._pass)
-        # A client that leaves ends the handler, and that the upstream call.
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
-        await runner.setup()
-        self._opened.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=1.0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        async with AsyncExitStack() as opening:
+            timeout = aiohttp.ClientTimeout(total=None)
+            self._client = await opening.enter_async_context(
+                aiohttp.ClientSession(timeout=timeout, auto_decompress=False, trust_env=False)
+            )
+            app = web.Application(client_max_size=_LARGEST_BODY)
+            app.router.add_route("*", "/{path:.*}", self._pass)
+            # A client that leaves ends the handler, and that the upstream call.
+            runner = web.AppRunner(
+                app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0
+            )
+            await runner.setup()
+            opening.push_async_callback(runner.cleanup)
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            host, port = runner.addresses[0][:2]
+            self.url = f"http://{host}:{port}"
+            self._opened = opening.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -66,7 +73,7 @@ class RecordingRelay:
         assert self._client is not None
         body = await request.read()
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _HOP}
-        url = f"{self._target}{request.raw_path}"
+        url = URL(f"{self._target}{request.raw_path}", encoded=True)
         try:
             async with self._client.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
@@ -82,6 +89,8 @@ class RecordingRelay:
         call = json.loads(body)
         if call.get("stream"):
             self.turns.append(Asked(call["messages"], status))
+            with self._record.open("a", encoding="utf-8") as record:
+                record.write(json.dumps(call["messages"], ensure_ascii=False) + "\n")
 
 
 async def _send_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:

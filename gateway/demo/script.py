@@ -37,7 +37,8 @@ PASSAGES = (
     "I asked Emil over the radio. He laughed and said he can hardly read his own invoices. But "
     "he told me something: Sunniva had a lodger in the winter of 1961, a sailor called Kenji "
     "Arai who had been put ashore with a broken wrist. He stayed nine weeks and repaired the fog "
-    "bell. On the bell there is a line scratched into the rim: 霧の夜には三度鳴らす。 Can you imagine it?",
+    "bell. On the bell there is a line scratched into the rim: 霧の夜には三度鳴らす。 Can you "
+    "imagine it?",
     "A neighbour in the village reads Japanese and says it means that on foggy nights the bell "
     "is to be rung three times. The station order in the log says two. So either Kenji made a "
     "mistake, or on some nights the bell was a signal for somebody who knew the difference. I "
@@ -58,8 +59,8 @@ PASSAGES = (
     "I found a photograph of Rasmus Reck on slide nineteen. He stands on our jetty next to "
     "Kenji, and they hold a crate between them with the word OPTIK on it. Behind them lies the "
     "Petrel: a small grey coaster with a patched funnel. What would people smuggle with the word "
-    "optics on the box? 😮 Lenses? Or was the box just a box, and the word a joke between the two "
-    "of them?",
+    "optics on the box? 😮 Lenses? Or was the box just a box, and the word a joke between the "
+    "two of them?",
     "Letter from the maritime museum: the Petrel was registered in Riga, sold in 1959 and "
     "reported lost in 1964 with a crew of five. The clerk added a line in Russian by hand, for "
     "she had it from the old register: «Груз не указан, груз не найден». No cargo stated, no "
@@ -95,20 +96,23 @@ PASSAGES = (
     "So he was on his way here, in fog, and she rang for him, and he did not come. The station "
     "order allowed two strokes; she was fined for the third. I found the fine, twelve crowns, "
     "paid in coins. Kenji had gone by then. There is a postcard from him from Pusan, one line "
-    "only: 종은 아직 울리나요? Does the bell still ring? She kept it inside the bell's maintenance book.",
+    "only: 종은 아직 울리나요? Does the bell still ring? She kept it inside the bell's "
+    "maintenance book.",
     "The storm is over and the locker has a false floor. I noticed because the violin rattled "
     "when I put it back. Under the board lay volume seven. Nobody stole it lately: I had made "
     "the clean dust myself when I moved the shelf. I had suspected poor Emil for five weeks! I "
     "called him and confessed, and he said that he would forgive me for one bottle and a good "
     "story.",
     "Volume seven is the winter with Kenji. He taught her to read the stars in his way and she "
-    "taught him to knit. He writes on one page himself, in a mixture of languages: 灯台の人はよく笑う, "
-    "the lighthouse person laughs a lot. Nobody in my family ever told me that she laughed. At "
-    "home they called her the stone. There is a drawing of the two of them with the fulmar, too.",
+    "taught him to knit. He writes on one page himself, in a mixture of languages: "
+    "灯台の人はよく笑う, the lighthouse person laughs a lot. Nobody in my family ever told me "
+    "that she laughed. At home they called her the stone. There is a drawing of the two of them "
+    "with the fulmar, too.",
     "A fulmar in 1961! They live for forty years and more, I looked it up, but sixty would be a "
     "record. Still, Captain sits in the same corner of the gallery as the bird in the drawing. I "
     "have decided to believe it. The drawing has a date, the ninth of February, and a title in "
-    "Chinese characters that I copied for the neighbour: 守灯人与鸟. Keeper of the light and bird.",
+    "Chinese characters that I copied for the neighbour: 守灯人与鸟. Keeper of the light and "
+    "bird.",
     "I wrote to Vigo. It was foolish, sixty years late, to an address from a bundle of letters. "
     "Calle del Príncipe 14. Tobias took the letter and asked what was in it, and I said: a "
     "question to somebody who likes figs. He is a good man, he did not ask again. He looked at "

@@ -6,7 +6,7 @@ Depths count messages from 1: user and assistant alike, system texts apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -14,6 +14,9 @@ from sqlalchemy import Connection, select
 from gateway.store import memory
 from gateway.store.attempts import attempts
 from gateway.store.memory import chapters, gists, quarantine, versions
+
+_GIST_FRAME = re.compile(r"<earlier>\n(.*?)\n</earlier>", re.DOTALL)
+_CHAPTER_FRAME = re.compile(r"<chapter>\n(.*?)\n</chapter>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,22 @@ def _read_shown(connection: Connection) -> Shown | None:
     return Shown(fold.pk, fold.kind, fold.border_depth, fold.memory_chars, tuple(texts))
 
 
-def covered_spans(shown: Shown | None, prompt: Sequence[str]) -> list[Span]:
-    """The spans of a fold whose texts really stand in a prompt (its messages' contents)."""
+def covered_spans(shown: Shown | None, memory_text: str) -> list[Span]:
+    """The spans of a fold that the memory in a prompt really tells, frame by frame.
+
+    memory_text: the synthetic answer as it reached llama-server. A text that the gateway filters
+    when it is read is told by a stand-in in the same frame; a frame that is missing or empty tells
+    nothing.
+    """
     if shown is None:
         return []
-    return [text.span for text in shown.texts if any(text.text.strip() in part for part in prompt)]
+    told = {
+        is_gist: [frame.strip() for frame in pattern.findall(memory_text)]
+        for is_gist, pattern in ((True, _GIST_FRAME), (False, _CHAPTER_FRAME))
+    }
+    spans = []
+    for text in shown.texts:
+        frames = told[text.is_gist]
+        if frames and frames.pop(0):
+            spans.append(text.span)
+    return spans

@@ -47,7 +47,7 @@ class Stage:
 async def put_up(install: LlamaInstall, folder: Path) -> AsyncIterator[Stage]:
     """Start llama-server, the relay and the gateway, each on a free loopback port.
 
-    folder: an existing one; policies, database and both logs go there and stay.
+    folder: an existing one; policies, database, prompts and both logs go there and stay.
     Errors: LlamaFailed, GatewayFailed. Whatever was started is ended, in the reverse order.
     """
     async with AsyncExitStack() as opened:
@@ -60,7 +60,9 @@ async def put_up(install: LlamaInstall, folder: Path) -> AsyncIterator[Stage]:
                 patience=_PATIENCE_SECONDS,
             )
         )
-        relay = await opened.enter_async_context(RecordingRelay(llama.url))
+        relay = await opened.enter_async_context(
+            RecordingRelay(llama.url, folder / "prompts.jsonl")
+        )
         policies = folder / "policies.yaml"
         policies.write_text(write_policies(relay.url), encoding="utf-8")
         gateway = await opened.enter_async_context(
