@@ -58,7 +58,12 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
     app.state.bells = bells
     app.state.keyring = Keyring.of(settings)
     app.state.began_s = context.clock.now_ms() // 1_000
-    app.add_middleware(Door, body_limit=settings.body_limit, keyless=not settings.keys)
+    app.add_middleware(
+        Door,
+        body_limit=settings.body_limit,
+        keyless=not settings.keys,
+        direct={("POST", chat.CHAT): chat.serve_chat},
+    )
     add_error_handlers(app)
     for part in (chat, models, conversations, jobs, policies, health):
         app.include_router(part.router)

@@ -6,6 +6,7 @@ import asyncio
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
@@ -15,11 +16,12 @@ from gateway.wire.requests import check_id, parse_chat
 
 router = APIRouter()
 
+CHAT = "/v1/chat/completions"
 # A body above this is parsed and digested in a thread: it would hold up everybody else's stream.
 _BIG_BODY = 128 * 1024
 
 
-@router.post("/v1/chat/completions")
+@router.post(CHAT)
 async def create_chat_completion(request: Request) -> Response:
     """OpenAI's chat completion over the conversation that the request belongs to."""
     resolve_owner(request)  # before anything of a stranger's is read
@@ -38,6 +40,12 @@ async def create_chat_completion(request: Request) -> Response:
     )
     response.check_room()
     return response
+
+
+async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:
+    """create_chat_completion as a plain ASGI application."""
+    response = await create_chat_completion(Request(scope, receive))
+    await response(scope, receive, send)
 
 
 def _read(request: Request, body: bytes) -> Incoming:
