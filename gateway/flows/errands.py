@@ -9,7 +9,7 @@ import logging
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.backends.base import Backend
@@ -111,6 +111,8 @@ class Errands:
         if found.is_made:
             await self._complete(held)
             return None
+        told = {**held.job.payload, "chapters": list(found.sources)}
+        held = replace(held, job=replace(held.job, payload=told))
         work = GistAssignment(found.notes, language_of("\n".join(found.notes)), policy.gist.length)
         return _Task(held, policy, origin, work, partial(_gist_stand_in, found, policy))
 

@@ -46,12 +46,14 @@ class Placement:
     """The conversation, the message that is asked now, and what the request told of its place.
 
     offset: how many messages of the path stand before the request's first chain message (what
-    the client trimmed or never sends); 0: the request told the whole path.
+    the client trimmed or never sends); 0: the request told the whole path. moves_head: whether
+    the conversation's newest head follows; not for a late repeat of what was answered long ago.
     """
 
     conversation: ConversationRow
     asked: Node
     offset: int
+    moves_head: bool = True
 
 
 def prepare(
@@ -167,7 +169,9 @@ def _same_key(connection: Connection, incoming: Incoming, owner_pk: int) -> Plac
             "This Idempotency-Key was used for another message; choose a new key.",
             code="idempotency_key_reused",
         )
-    return Placement(conversation, asked, max(0, asked.depth - len(incoming.chain)))
+    head = _head(connection, conversation)
+    is_newest = head is None or asked.pk in (head.pk, head.parent_pk)
+    return Placement(conversation, asked, max(0, asked.depth - len(incoming.chain)), is_newest)
 
 
 def _is_named(connection: Connection, incoming: Incoming, conversation: ConversationRow) -> bool:

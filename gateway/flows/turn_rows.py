@@ -115,13 +115,14 @@ def begin_turn(
     placement = place(
         connection, incoming, owner_pk, image_chars=setting.image_chars, now_ms=now_ms
     )
-    transcript.touch_conversation(
-        connection,
-        placement.conversation.pk,
-        head_pk=placement.asked.pk,
-        model=setting.model,
-        now_ms=now_ms,
-    )
+    if placement.moves_head:
+        transcript.touch_conversation(
+            connection,
+            placement.conversation.pk,
+            head_pk=placement.asked.pk,
+            model=setting.model,
+            now_ms=now_ms,
+        )
     system, system_pk = _system(connection, incoming, placement, now_ms)
     guess = first_ratio(sample_text(incoming))
     question = Question(placement, system, system_pk, guess, incoming.idempotency_key)
@@ -411,7 +412,7 @@ def finish_turn(
         now_ms=now_ms,
     )
     head = reply or begun.asked
-    if reply is not None:
+    if reply is not None and begun.question.placement.moves_head:
         transcript.touch_conversation(
             connection, conversation.pk, head_pk=reply.pk, model=setting.model, now_ms=now_ms
         )

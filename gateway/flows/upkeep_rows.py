@@ -40,9 +40,11 @@ class ChapterRows:
 class GistRows:
     """What a gist is made from. is_made: by a model already. stack_chars: the chapters that the
     view at the newest message shows behind its gist; 0 where the gist would not lie on that path.
+    sources: the chapter versions whose texts are among the notes.
     """
 
     notes: tuple[str, ...]
+    sources: tuple[int, ...]
     is_made: bool
     stack_chars: int
 
@@ -100,19 +102,24 @@ def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
 
 
 def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows | None:
-    """The notes of a gist's job; None where they are gone."""
+    """The notes of a gist's job, each chapter in its newest text: a stand-in that the fold still
+    showed may have its real chapter by now. None where they are gone."""
     payload = job.payload
-    versions = memory.versions_by_pk(connection, payload["chapters"])
-    if len(versions) != len(payload["chapters"]):
+    shown = memory.versions_by_pk(connection, payload["chapters"])
+    if len(shown) != len(payload["chapters"]):
         return None
-    notes = [version.text for version in versions]
+    newest = memory.chapters_by_pk(
+        connection, job.conversation_pk, [version.chapter_pk for version in shown]
+    )
+    notes = [row.text or "" for row in newest]
+    sources = tuple(row.version_pk for row in newest if row.version_pk is not None)
     if payload["gist"] is not None:
         earlier = memory.gist_by_pk(connection, payload["gist"])
         if earlier is None:
             return None
         notes.insert(0, earlier.text)
     is_made = any(made != "stand-in" for made in _gist_origins(connection, job))
-    return GistRows(tuple(notes), is_made, _stack_chars(connection, job, origin))
+    return GistRows(tuple(notes), sources, is_made, _stack_chars(connection, job, origin))
 
 
 def _gist_origins(connection: Connection, job: JobRow) -> list[str]:

@@ -236,6 +236,18 @@ async def test_an_idempotency_key_names_the_question(house: House) -> None:
     assert len(other.bytes) == 3
 
 
+async def test_a_late_repeat_does_not_rewind_the_conversation(house: House) -> None:
+    await house.say("hi", id="c", key="k1")
+    await house.say("my name is Ada", id="c", key="k2")
+    await house.say("hi", id="c", key="k1")
+    said = await house.say("who am I?", id="c", key="k3")
+    assert [message["content"] for message in said.prompt if message["role"] == "user"] == [
+        "hi",
+        "my name is Ada",
+        "who am I?",
+    ]
+
+
 async def test_a_key_used_again_for_something_else_is_told(house: House) -> None:
     await house.say("yes", id="c", key="k1")
     for wrong in ({"id": "c", "text": "no"}, {"id": "d", "text": "yes"}):
