@@ -26,7 +26,7 @@ from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, record_revision
 from gateway.store.engine import Store
 from policies.schema import Backend as BackendConfig
-from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile
+from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile, find_waiting
 
 log = logging.getLogger("foldgate.app")
 
@@ -138,6 +138,8 @@ async def _announce(context: Context) -> None:
     if ended:
         log.warning("%d replies were cut off when the gateway last stopped", ended)
     loaded = context.policies
+    for sentence in find_waiting(loaded.file):
+        log.info("%s", sentence)
     await context.store.write(record_revision, loaded.revision, _without_secrets(loaded), now_ms)
 
 

@@ -20,6 +20,7 @@ from policies.schema.quantities import (
     spell_size,
     suggest,
 )
+from policies.schema.waiting import find_waiting
 
 __all__ = [
     "FAULTS",
@@ -44,6 +45,7 @@ __all__ = [
     "Unit",
     "View",
     "find_faults",
+    "find_waiting",
     "parse_duration",
     "parse_size",
     "spell_duration",
