@@ -20,10 +20,11 @@ from gateway.backends.base import Backend
 from gateway.clock import Clock, SystemClock
 from gateway.flows.context import Context
 from gateway.flows.upkeep import Upkeep
+from gateway.jobs import queue
 from gateway.jobs.bells import Bells
 from gateway.policy_file import LoadedPolicies, load_policies
 from gateway.settings import Settings
-from gateway.store.boots import begin_boot, end_boot, record_revision
+from gateway.store.boots import begin_boot, end_boot, living, record_revision
 from gateway.store.engine import Store
 from policies.schema import Backend as BackendConfig
 from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile, find_waiting
@@ -137,6 +138,10 @@ async def _announce(context: Context) -> None:
     )
     if ended:
         log.warning("%d replies were cut off when the gateway last stopped", ended)
+    alive = await context.store.read(living)
+    freed = await context.store.write(queue.free_dead, alive, now_ms)
+    if freed:
+        log.info("%d summaries were cut off when the gateway last stopped; queued again", freed)
     loaded = context.policies
     for sentence in find_waiting(loaded.file):
         log.info("%s", sentence)

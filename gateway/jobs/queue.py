@@ -319,6 +319,19 @@ def park(
     )
 
 
+def free_dead(connection: Connection, alive: Collection[str], now_ms: int) -> int:
+    """Queue again, at once, what runs that are over had leased; their leases begin with the run's
+    id and a dot. The attempt counts: it may be what killed them. Returns how many."""
+    rows = connection.execute(select(jobs.c.pk, jobs.c.lease).where(jobs.c.state == "leased"))
+    dead = [row.pk for row in rows if row.lease.partition(".")[0] not in alive]
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.pk.in_(dead))
+        .values(state="queued", lease=None, lease_until_ms=None, updated_ms=now_ms)
+    )
+    return len(dead)
+
+
 def release(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
     """Give the row back as it was claimed: the attempt was interrupted and counts for nothing."""
     return _let_go(

@@ -38,8 +38,12 @@ def begin_boot(
     ]
     connection.execute(delete(boots).where(boots.c.id.in_(over)))
     connection.execute(insert(boots).values(id=boot, pid=pid, beat_ms=now_ms))
-    alive = list(connection.execute(select(boots.c.id)).scalars())
-    return abandon_dead(connection, alive, now_ms)
+    return abandon_dead(connection, living(connection), now_ms)
+
+
+def living(connection: Connection) -> list[str]:
+    """The runs that are not over, this one among them."""
+    return list(connection.execute(select(boots.c.id)).scalars())
 
 
 def end_boot(connection: Connection, boot: str) -> None:

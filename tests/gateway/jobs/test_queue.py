@@ -336,3 +336,17 @@ def test_a_deleted_conversation_takes_its_jobs_along(
 
     assert queue.held(connection, job.pk, "l1") is False
     assert queue.complete(connection, job.pk, "l1", NOW) is False
+
+
+def test_what_a_dead_run_had_leased_is_due_again_at_the_next_start(
+    connection: Connection, conversation_pk: int
+) -> None:
+    put(connection, conversation_pk, "dead")
+    put(connection, conversation_pk, "alive", backend="other")
+    assert take(connection, NOW + DELAY, "boot_old.1") == ["dead"]
+    assert take(connection, NOW + DELAY, "boot_new.1") == ["alive"]
+    assert queue.free_dead(connection, ["boot_new"], NOW + DELAY + 1) == 1
+    assert row(connection, "dead").state == "queued"
+    assert row(connection, "dead").attempts == 1
+    assert row(connection, "alive").state == "leased"
+    assert take(connection, NOW + DELAY + 1, "boot_new.2") == ["dead"]
