@@ -436,9 +436,7 @@ async def test_a_history_that_comes_in_whole_is_below_the_ceiling_at_once(
 ) -> None:
     """However long it is: 1,500 messages are some 200 chapters of 100, five times the ceiling. The
     chapters are condensed; they do not cost the tail that stays verbatim."""
-    history = [user(line(0))]
-    for at in range(1, messages):
-        history.append(assistant(line(at)) if at % 2 else user(line(at)))
+    history = [assistant(line(at)) if at % 2 else user(line(at)) for at in range(messages)]
     if history[-1]["role"] == "assistant":
         history.append(user("and now?"))
 
