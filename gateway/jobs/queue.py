@@ -186,8 +186,11 @@ def claim(
     blocked: Collection[str] = (),
     limit: int = 1,
 ) -> list[JobRow]:
-    """Lease up to `limit` due rows, the longest due first, and at most one a backend.
+    """Lease up to `limit` due rows, the least often tried first and among these the longest due,
+    and at most one a backend.
 
+    A row that was tried often has its stand-in already: where calls are slow, its later rounds may
+    not keep a span that is told by nothing waiting until the ceiling cuts it.
     blocked: backends whose rows wait, because a turn or another job of theirs is running; "" stands
     for rows without a backend. Expired leases are reaped on the way.
     """
@@ -200,7 +203,7 @@ def claim(
             jobs.c.run_at_ms <= now_ms,
             func.coalesce(jobs.c.backend, "").not_in(list(blocked)),
         )
-        .order_by(jobs.c.run_at_ms, jobs.c.pk)
+        .order_by(jobs.c.attempts, jobs.c.run_at_ms, jobs.c.pk)
     )
     taken: dict[str, JobRow] = {}
     for found in connection.execute(statement):
