@@ -31,14 +31,14 @@ backends:
 policies:
   {policy}:
     view: {{start: 11_000, ceiling: 13_300, headroom: 6_500, keep: 3_000}}
-    chapters: {{split: 10_000, length: 400, stack: 1_200}}
-    gist: {{length: 500}}
+    chapters: {{split: 10_000, length: 350, stack: 1_200}}
+    gist: {{length: 450}}
     # One draw, then an extract stands in; what three later rounds bring may still replace it.
     # On a busy machine a summary that takes longer than the timeout is given up for this round.
     summaries:
       backends: [{backend}]
       delay: 2s
-      max_output: 200 tokens
+      max_output: 160 tokens
       redraws: 0
       rounds: 1
       timeout: 45s

@@ -56,7 +56,10 @@ def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         yield process, found[0]
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
 
 
 def boots(tmp_path: Path) -> list[tuple[int]]:
@@ -74,8 +77,11 @@ def test_it_serves_and_ends_in_order(tmp_path: Path, number: signal.Signals) -> 
         assert httpx.get(f"{address}/v1/models").json()["object"] == "list"
         assert boots(tmp_path) == [(process.pid,)]
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-        assert (process.returncode, err) == (0, "")
+        assert process.wait(timeout=30) == 0
+        assert process.stdout is not None and process.stderr is not None
+        # Not communicate(): it would miss what came in one read with the first line.
+        out, err = process.stdout.read(), process.stderr.read()
+        assert err == ""
         assert str(tmp_path / "foldgate.db") in out
         assert boots(tmp_path) == []
         assert not (tmp_path / "foldgate.db-wal").exists()
