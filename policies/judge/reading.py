@@ -49,6 +49,11 @@ _UNSPACED = re.compile(f"[{HAN}{KANA}]")
 _UNIT = re.compile(f"[{HAN}{KANA}]|[^\\W_{HAN}{KANA}]+(?:['\\-][^\\W_{HAN}{KANA}]+)*", re.UNICODE)
 
 
+def uncover(text: str) -> str:
+    """Return a text without invisible characters, and without white space around it."""
+    return text.translate(_INVISIBLE).strip()
+
+
 def fold(text: str) -> str:
     """Return a copy for matching: NFKC, lower case, plain apostrophes, no invisible characters.
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from policies.judge.frame import unwrap_frame
 from policies.judge.language import leans
-from policies.judge.reading import QUOTE_MARK, fold, has_words, sentences, unquote
+from policies.judge.reading import QUOTE_MARK, fold, has_words, sentences, uncover, unquote
 from policies.judge.voices import ENGLISH, SPANISH, VOICES, Voice
 
 _LABEL = re.compile(
@@ -86,7 +86,7 @@ def is_safety_end(finish_reason: str | None) -> bool:
 
 
 def _read(prose: str) -> list[_Said]:
-    bare = _cut_labels(unquote(prose))
+    bare = _cut_labels(unquote(uncover(prose)))
     english, spanish = leans(bare)
     foreign = SPANISH if english > spanish else ENGLISH if spanish > english else None
     voices = [voice for voice in VOICES if voice is not foreign]
