@@ -12,7 +12,7 @@
 from typing import Any
 
 from gateway.backends.base import Chunk, Completion
-from gateway.backends.classification import classify_payload
+from gateway.backends.classification import classify_payload, redact
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.wire.json_text import dump_bytes, loads
@@ -27,13 +27,15 @@ class Course:
     """The course of one streamed answer, over decoded chunks.
 
     `take` and `close` return the chunks that may be given now. Where the answer ends in a fault it
-    stands in `fault`, after those chunks; nothing is taken from then on.
+    stands in `fault`, after those chunks; nothing is taken from then on. secrets: texts that must
+    not stand in a fault's words.
     """
 
-    __slots__ = ("_backend", "_begun", "_ended", "_given", "_held", "_seen", "fault")
+    __slots__ = ("_backend", "_begun", "_ended", "_given", "_held", "_secrets", "_seen", "fault")
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, backend: str, secrets: tuple[str, ...] = ()) -> None:
         self._backend = backend
+        self._secrets = secrets
         self._held: list[Chunk] = []
         self._begun: set[int] = set()
         self._ended: set[int] = set()
@@ -68,7 +70,7 @@ class Course:
         if not isinstance(parsed, dict):
             return self.fail(self._malformed("a chunk that is no object"))
         if parsed.get("error") and not self.ended:
-            return self.fail(classify_payload(self._backend, parsed))
+            return self.fail(classify_payload(self._backend, parsed, secrets=self._secrets))
         choices = parsed.get("choices")
         if not choices:
             return self._take_without_choices(parsed, data)
@@ -157,7 +159,8 @@ class Course:
         return UpstreamFault(FaultKind.MALFORMED, f"The backend {self._backend} sent {what}")
 
     def _untrue(self, native: Any) -> UpstreamFault:
-        what = f"The backend {self._backend} ended its answer with '{str(native)[:60]}'"
+        word = redact(str(native), self._secrets)[:60]
+        what = f"The backend {self._backend} ended its answer with '{word}'"
         return UpstreamFault(FaultKind.INTERRUPTED, what)
 
 
@@ -174,7 +177,7 @@ class AnswerReader:
         self._secrets = secrets
         self._parser = EventParser()
         self._stray: list[bytes] = []
-        self.course = Course(backend)
+        self.course = Course(backend, secrets)
         self.done = False
 
     @property
@@ -317,7 +320,8 @@ def check_completion(
     substantial = any(_has_substance(choice.get("message")) for choice in choices)
     if None in finishes:
         native = natives[finishes.index(None)]
-        failed = fault(FaultKind.INTERRUPTED, f"ended its answer with '{str(native)[:60]}'")
+        word = redact(str(native), secrets)[:60]
+        failed = fault(FaultKind.INTERRUPTED, f"ended its answer with '{word}'")
         failed.partial, failed.received = substantial, parsed
         raise failed
     if not substantial and "content_filter" not in finishes:
@@ -365,11 +369,18 @@ def _is_plain(parsed: Any) -> bool:
 
 
 def _has_chunk_shape(choice: Any) -> bool:
-    return isinstance(choice, dict) and _has_shape(choice.get("delta"))
+    return _has_choice_shape(choice, "delta")
 
 
 def _has_message_shape(choice: Any) -> bool:
-    return isinstance(choice, dict) and _has_shape(choice.get("message"))
+    return _has_choice_shape(choice, "message")
+
+
+def _has_choice_shape(choice: Any, part: str) -> bool:
+    if not isinstance(choice, dict):
+        return False
+    index = choice.get("index")
+    return (index is None or (type(index) is int and index >= 0)) and _has_shape(choice.get(part))
 
 
 _SHAPES: dict[str, tuple[type, ...]] = {
@@ -392,12 +403,24 @@ def _has_shape(delta: Any) -> bool:
     for key, value in delta.items():
         if value is not None and key in _SHAPES and not isinstance(value, _SHAPES[key]):
             return False
-    calls = delta.get("tool_calls")
-    return not calls or all(_has_call_shape(call) for call in calls)
+    parts = delta.get("content")
+    if isinstance(parts, list) and not all(isinstance(part, dict) for part in parts):
+        return False
+    function = delta.get("function_call")
+    return all(map(_has_call_shape, delta.get("tool_calls") or ())) and (
+        not function or _has_texts(function, "name", "arguments")
+    )
 
 
 def _has_call_shape(call: Any) -> bool:
-    return isinstance(call, dict) and isinstance(call.get("function") or {}, dict)
+    """Arguments that came as an object, not as its text, can be read."""
+    if not isinstance(call, dict) or not isinstance(call.get("function") or {}, dict):
+        return False
+    return _has_texts(call, "id", "type") and _has_texts(call.get("function") or {}, "name")
+
+
+def _has_texts(value: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(value.get(name) or "", str) for name in names)
 
 
 def _has_substance(delta: dict[str, Any] | None) -> bool:

@@ -19,7 +19,7 @@ async def translate(
 
     Raises UpstreamFault; what LiteLLM had received is given first.
     """
-    course = Course(backend)
+    course = Course(backend, secrets)
     first: dict[str, Any] = {}
     ended = False
     while not ended and course.fault is None:

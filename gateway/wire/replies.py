@@ -69,13 +69,14 @@ class ReplyBuilder:
         return self._choices.setdefault(index, ChoiceBuilder())
 
     def _feed_top(self, parsed: dict[str, Any]) -> None:
-        if usage := parsed.get("usage"):
+        if (usage := parsed.get("usage")) and isinstance(usage, dict):
             self.usage = usage
-        if timings := parsed.get("timings"):
+        if (timings := parsed.get("timings")) and isinstance(timings, dict):
             self.timings = timings
         if self._top is None:
             self._top = parsed
-            self.model = parsed.get("model") or None
+            model = parsed.get("model")
+            self.model = model if model and isinstance(model, str) else None
 
     def message(self, index: int = 0) -> dict[str, Any]:
         """The assistant message of a choice as it is to be stored."""
@@ -125,33 +126,41 @@ class ReplyBuilder:
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens of the prompt, cached ones included; None if never said."""
-        if self.usage and isinstance(count := self.usage.get("prompt_tokens"), int):
+        if (count := _count(self.usage, "prompt_tokens")) is not None:
             return count
-        if self.timings and isinstance(fresh := self.timings.get("prompt_n"), int):
-            return fresh + (self.timings.get("cache_n") or 0)
+        if (fresh := _count(self.timings, "prompt_n")) is not None:
+            return fresh + (_count(self.timings, "cache_n") or 0)
         return None
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens of the reply, reasoning included as the upstream counts it."""
-        if self.usage and isinstance(count := self.usage.get("completion_tokens"), int):
+        if (count := _count(self.usage, "completion_tokens")) is not None:
             return count
-        count = (self.timings or {}).get("predicted_n")
-        return count if isinstance(count, int) else None
+        return _count(self.timings, "predicted_n")
 
     @property
     def cached_tokens(self) -> int | None:
         """Prompt tokens that the upstream did not read again; None if never said."""
-        usage = self.usage or {}
-        details = usage.get("prompt_tokens_details")
+        details = (self.usage or {}).get("prompt_tokens_details")
         for count in (
-            details.get("cached_tokens") if isinstance(details, dict) else None,
-            usage.get("prompt_cache_hit_tokens"),
-            (self.timings or {}).get("cache_n"),
+            _count(details if isinstance(details, dict) else None, "cached_tokens"),
+            _count(self.usage, "prompt_cache_hit_tokens"),
+            _count(self.timings, "cache_n"),
         ):
-            if isinstance(count, int):
+            if count is not None:
                 return count
         return None
+
+
+MOST_TOKENS = 2**31 - 1
+"""A larger count is no count: no window comes near it."""
+
+
+def _count(figures: dict[str, Any] | None, name: str) -> int | None:
+    """A count of tokens that can be one; an upstream may write anything there."""
+    count = (figures or {}).get(name)
+    return count if type(count) is int and 0 <= count <= MOST_TOKENS else None
 
 
 class ChoiceBuilder:
@@ -187,7 +196,7 @@ class ChoiceBuilder:
         finish_reason = choice.get("finish_reason")
         if finish_reason and self.finish_reason is None:
             self.finish_reason = finish_reason
-        if logprobs := choice.get("logprobs"):
+        if (logprobs := choice.get("logprobs")) and isinstance(logprobs, dict):
             self._feed_logprobs(logprobs)
         delta = choice.get(part)
         if not delta:
@@ -281,16 +290,18 @@ class ChoiceBuilder:
     def _feed_audio(self, piece: dict[str, Any]) -> None:
         audio = self._other.setdefault("audio", {})
         for key, value in piece.items():
-            if key in ("data", "transcript"):
+            if key in ("data", "transcript") and isinstance(value or "", str):
                 audio[key] = audio.get(key, "") + (value or "")
-            else:
+            elif value is not None:
                 audio[key] = value
 
     def _feed_other(self, key: str, value: Any) -> None:
         if key == "reasoning":
             self._feed_reasoning(value)
         elif isinstance(value, list):
-            self._other.setdefault(key, []).extend(value)
+            if not isinstance(self._other.get(key), list):
+                self._other[key] = []
+            self._other[key].extend(value)
         else:
             self._other[key] = value
 

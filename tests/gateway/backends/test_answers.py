@@ -90,6 +90,12 @@ def test_any_cut_of_the_bytes_gives_the_same(cuts: list[int]) -> None:
         ([delta("a"), chunk({"delta": "b"})], K.MALFORMED, "a"),
         ([delta("a"), chunk({"delta": {"content": 7}})], K.MALFORMED, "a"),
         ([delta("a"), chunk({"delta": {"tool_calls": ["x"]}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": {"tool_calls": [{"id": 5}]}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": {"function_call": {"name": 7}}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"delta": {"content": ["b"]}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"index": [0], "delta": {"content": "b"}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"index": "0", "delta": {"content": "b"}})], K.MALFORMED, "a"),
+        ([delta("a"), chunk({"index": -1, "delta": {"content": "b"}})], K.MALFORMED, "a"),
     ],
 )
 def test_faults_come_after_what_came_before_them(events: Events, kind: K, given_text: str) -> None:
@@ -266,3 +272,99 @@ def test_a_filter_is_no_fault(native: str, finish: str) -> None:
     answer = check(completion("", native))
     assert answer.parsed["choices"][0]["finish_reason"] == finish
     assert json.loads(answer.data) == answer.parsed
+
+
+# --- whatever an upstream writes ------------------------------------------------------------------
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["index", "name", "arguments", "id", "type", "text", "cached_tokens"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+NAMES = ["content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"]
+NAMES += ["audio", "images", "annotations", "role"]
+DELTAS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=3) | VALUES
+CHOICES = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": st.sampled_from([0, 0, 1]) | VALUES,
+        "delta": DELTAS,
+        "message": DELTAS,
+        "finish_reason": st.sampled_from([None, "stop"]) | VALUES,
+        "logprobs": VALUES,
+    },
+)
+FIGURES = st.dictionaries(
+    st.sampled_from(["prompt_tokens", "completion_tokens", "prompt_tokens_details", "prompt_n"]),
+    VALUES,
+)
+ANSWERS = st.fixed_dictionaries(
+    {"choices": st.lists(CHOICES, max_size=2) | VALUES},
+    optional={"usage": FIGURES | VALUES, "timings": FIGURES | VALUES, "model": VALUES},
+)
+
+
+def check_figures(reply: ReplyBuilder) -> None:
+    """What is read of a reply can be stored."""
+    for count in (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens):
+        assert count is None or 0 <= count < 2**31
+    assert isinstance(reply.model, str | None)
+    assert isinstance(reply.finish_reason, str | None)
+
+
+@given(st.lists(ANSWERS | VALUES, max_size=4))
+def test_no_stream_breaks_its_reader(events: list[Any]) -> None:
+    reader, reply = AnswerReader("b"), ReplyBuilder()
+    chunks: list[Chunk] = []
+    for event in [delta("a"), *events]:
+        chunks += reader.feed(f"data: {json.dumps(event)}\n\n".encode())
+    for piece in chunks + reader.close():
+        reply.feed(piece.parsed)
+    assert reply.message()["role"] == "assistant"
+    assert reply.completion()["choices"]
+    assert reply.is_empty in (True, False)
+    check_figures(reply)
+
+
+@given(ANSWERS | VALUES)
+def test_no_whole_answer_breaks_its_reader(answer: Any) -> None:
+    try:
+        completion = check_completion("b", b"", answer)
+    except UpstreamFault as fault:
+        received = fault.received or {}
+    else:
+        received = completion.parsed
+    reply = ReplyBuilder.from_completion(received)
+    assert reply.message()["role"] == "assistant"
+    check_figures(reply)
+
+
+SECRET = "hush-0123456789"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"error": {"message": f"wrong {SECRET}", "code": 500}},
+        end(SECRET),
+        end(f"stop {SECRET}"),
+        b"event: error\ndata: " + SECRET.encode() + b"\n\n",
+    ],
+)
+def test_a_key_that_an_upstream_repeats_is_told_to_nobody(event: Any) -> None:
+    reader = AnswerReader("b", (SECRET,))
+    reader.feed(encode_event(delta("a")) + encode_event(event))
+    reader.close()
+    assert reader.fault is not None
+    assert SECRET not in reader.fault.what
+    with pytest.raises(UpstreamFault) as caught:
+        answer = {"choices": [{"message": {"content": "a"}, "finish_reason": SECRET}]}
+        check_completion("b", b"", answer, (SECRET,))
+    assert SECRET not in caught.value.what
