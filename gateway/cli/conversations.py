@@ -12,6 +12,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.options import (
+    OutputFile,
     database_option,
     json_option,
     opened_store,
@@ -68,7 +69,7 @@ def conversations_group() -> None:
 def list_command(
     owner: str, user: str, limit: int | None, database_url: str | None, as_json: bool
 ) -> None:
-    """List an owner's conversations, the newest turn first."""
+    """List an owner's, the newest turn first."""
     with opened_store(database_url) as store:
         found = store.reading(_list, owner, user, limit)
     if as_json:
@@ -103,7 +104,10 @@ def _list(connection: Connection, owner: str, user: str, limit: int | None) -> l
 def show_command(
     id: str, owner: str, user: str, last: int | None, database_url: str | None, as_json: bool
 ) -> None:
-    """Show the conversation ID: its newest branch, and what its memory holds."""
+    """Show one: messages and memory.
+
+    The messages are those of its newest branch. ID is Foldgate's own or the client's.
+    """
     with opened_store(database_url) as store:
         shown = store.reading(_show, owner, user, id, last)
     if as_json:
@@ -174,7 +178,7 @@ def _speakable(text: str) -> str:
 @owner_options
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write to this file; standard output without it.",
 )
 @database_option
@@ -182,7 +186,10 @@ def _speakable(text: str) -> str:
 def export_command(
     id: str, owner: str, user: str, out: Path | None, database_url: str | None, as_json: bool
 ) -> None:
-    """Write the conversation ID as JSON lines: all messages of all branches, and the memory."""
+    """Write one as JSON lines.
+
+    All messages of all branches, and the memory. ID is Foldgate's own or the client's.
+    """
     if as_json and out is None:
         raise click.UsageError("--json tells about the file that --out names")
     with opened_store(database_url) as store:
@@ -223,7 +230,10 @@ def delete_command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Delete the conversation ID for good, with everything made from it."""
+    """Delete one for good.
+
+    Everything that was made from it goes too. ID is Foldgate's own or the client's.
+    """
     elsewhere = _backends_elsewhere(policies)
     with opened_store(database_url) as store:
         conversation = store.reading(_find, owner, user, id)

@@ -29,6 +29,26 @@ policies_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The policies file [FOLDGATE_POLICIES; default policies.yaml].",
 )
+
+
+class OutputFile(click.Path):
+    """A file to be written, in a folder that is there: told before the work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            self.fail(f"There is no folder '{path.parent}'.", param, ctx)
+        return path
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 
-from gateway.cli.options import json_option, policies_option, print_json, settings_of
+from gateway.cli.options import (
+    OutputFile,
+    json_option,
+    policies_option,
+    print_json,
+    settings_of,
+)
 from gateway.policy_file import load_policies
 from gateway.replay import Options, RecordingError, TurnRecord, play, read_recordings
 from gateway.replay.plot import draw
@@ -39,7 +45,7 @@ _EVERY = 200
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputFile(),
     metavar="FILE.svg",
     help="Draw prompt size, folds and re-read characters.",
 )
@@ -59,6 +65,15 @@ def replay_command(
     """Play LoCoMo files, OpenAI message lists (JSON, JSONL) or SillyTavern chats.
 
     A turn every 20 virtual seconds; the scripted summarizer takes 30 s. All sizes are characters.
+
+    \b
+    folds         how often the view folded; of these, hard_cuts on the overflowing turn itself
+    chapters      written by the end; majors: gists; stand_ins: extracts in a chapter's place
+    rejected      summaries that the judge turned away
+    reread_chars  characters read that the prompt before did not begin with
+    floor_chars   all that was said, once
+    reuse         share of the prompts that the prompt before began with already
+    cold_turns    turns that read more than 5,000 characters again
     """
     try:
         recordings = read_recordings(files)

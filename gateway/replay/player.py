@@ -85,12 +85,9 @@ def _on_virtual_loop(
     **kwargs: P.kwargs,
 ) -> None:
     loop = VirtualLoop()
-    try:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(main(loop, *args, **kwargs))
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
+    # The runner also ends what main cancelled and did not wait for.
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main(loop, *args, **kwargs))
 
 
 def _cast(options: Options) -> tuple[LoadedPolicies, str]:
@@ -183,6 +180,7 @@ class _Run:
                 totals.add(record)
                 totals.lost_messages += record.lost
                 self._options.watch(record)
+            await upkeep.drain(0.0)
             await bells.stop()
             totals.messages += len(self._transcript)
             totals.floor_chars += sum(map(len, self._transcript))

@@ -59,7 +59,7 @@ def _folds(records: Sequence[TurnRecord], across: float) -> list[str]:
 def _line_across(y: float, label: str) -> str:
     return (
         f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}" stroke="{_FAINT}"/>'
-        f'<text x="{WIDTH - _RIGHT}" y="{y - 4:.1f}" text-anchor="end" fill="#777">{label}</text>'
+        f'<text x="{_LEFT + 4}" y="{y - 4:.1f}" fill="#777">{label}</text>'
     )
 
 
@@ -88,7 +88,7 @@ def _legend(turns: int, most: int) -> list[str]:
     return [
         f'<text x="{_LEFT - 6}" y="{_MIDDLE}" text-anchor="end" fill="{_PROMPT}">prompt</text>',
         f'<text x="{_LEFT - 6}" y="{_BOTTOM}" text-anchor="end" fill="{_REREAD}">re-read</text>',
-        f'<text x="{_LEFT - 6}" y="{_MIDDLE + 34}" text-anchor="end" fill="#777">{most:,}</text>',
+        f'<text x="{_LEFT - 6}" y="{_MIDDLE + 24}" text-anchor="end" fill="#777">{most:,}</text>',
         f'<text x="{_LEFT}" y="{HEIGHT - 10}" fill="#777">turn 1</text>',
         f'<text x="{WIDTH - _RIGHT}" y="{HEIGHT - 10}" text-anchor="end" fill="#777">'
         f"turn {turns}; green: fold, red: hard cut; characters</text>",
