@@ -34,14 +34,22 @@ def doctor_command(policies: Path | None, database_url: str | None, as_json: boo
     """Check the database, the policies file and every backend. Changes nothing.
 
     Ends with 0 where a turn could be served, with 1 where something is in the way. A backend that
-    is off or down is told, and is in the way only where no other is left.
+    is off or down is told, and is in the way only where no other is left: a model that nothing
+    serves is told, too.
     """
     settings = settings_of(policies=policies, database_url=database_url)
     database = _check_database(settings)
     found, file = _check_policies(settings)
     backends = asyncio.run(_check_backends(file)) if file is not None else {}
     ok = database["ok"] and found["ok"] and any(one["ok"] for one in backends.values())
-    report = {"ok": ok, "database": database, "policies": found, "backends": backends}
+    models = _check_models(file, backends) if file is not None else {}
+    report = {
+        "ok": ok,
+        "database": database,
+        "policies": found,
+        "backends": backends,
+        "models": models,
+    }
     if as_json:
         print_json(report)
     else:
@@ -93,6 +101,15 @@ async def _check_backends(file: PolicyFile) -> dict[str, Finding]:
     return found
 
 
+def _check_models(file: PolicyFile, backends: dict[str, Finding]) -> dict[str, Finding]:
+    """Which of a model's backends would answer now, in the order of its tiers."""
+    found: dict[str, Finding] = {}
+    for name, model in file.models.items():
+        able = [tier.backend for tier in model.tiers if backends[tier.backend]["ok"]]
+        found[name] = {"ok": bool(able), "backends": able}
+    return found
+
+
 def _print(report: dict[str, Any]) -> None:
     _line("database", report["database"]["ok"], report["database"]["says"])
     policies = report["policies"]
@@ -101,8 +118,14 @@ def _print(report: dict[str, Any]) -> None:
         click.echo(f"         {problem}")
     for name, one in report["backends"].items():
         window = f"window {one['window_tokens']:,} tokens" if one["window_tokens"] else ""
-        _line(name, one["ok"], one["reason"] or window)
+        _line(f"backend {name}", one["ok"], one["reason"] or window)
+    for name, one in report["models"].items():
+        _line(f"model {name}", one["ok"], ", ".join(one["backends"]) or "no backend answers")
 
 
 def _line(name: str, ok: bool, says: str) -> None:
-    click.echo(f"{'ok' if ok else 'BAD':<4} {name}: {says}")
+    """One finding. A backend that is off by its configuration is no fault of the machine."""
+    off = says.startswith("off: ")
+    mark = "ok" if ok else "off" if off else "BAD"
+    text = says.removeprefix("off: ") if off else says
+    click.echo(f"{mark:<4} {name}: {text}" if text else f"{mark:<4} {name}")

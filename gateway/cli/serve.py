@@ -9,7 +9,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from gateway.errors import ConfigurationError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from gateway.backends.base import Backend
     from gateway.settings import Settings
 
 # Streams under way get this long to end after the first signal; a second one ends them at once.
@@ -95,7 +96,7 @@ def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
 
     async def serve() -> None:
         async with app.router.lifespan_context(app):
-            await Server(config, settings).serve(sockets=[listener])
+            await Server(config, settings, app.state.context.backends).serve(sockets=[listener])
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve())
@@ -117,9 +118,12 @@ class Server(uvicorn.Server):
     store is closed.
     """
 
-    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
+    def __init__(
+        self, config: uvicorn.Config, settings: Settings, backends: Mapping[str, Backend]
+    ) -> None:
         super().__init__(config)
         self._settings = settings
+        self._backends = backends
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -138,6 +142,12 @@ class Server(uvicorn.Server):
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"Foldgate listens on http://{shown}:{port}/v1")
         click.echo(f"policies: {self._settings.policies}   data: {self._settings.database_url}")
+        click.echo(f"backends: {self._name_backends()}   whether they answer: foldgate doctor")
         if not self._settings.keys:
             click.echo("no keys are set: whoever is on this machine is `local`")
         sys.stdout.flush()
+
+    def _name_backends(self) -> str:
+        on = [name for name, one in self._backends.items() if one.off_reason is None]
+        off = [name for name in self._backends if name not in on]
+        return ", ".join(on or ["none"]) + (f"   off: {', '.join(off)}" if off else "")

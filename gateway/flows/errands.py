@@ -170,7 +170,8 @@ class Errands:
         return order[0].name if order else None
 
     async def _quarantine(self, held: Held, rejected: Rejected) -> None:
-        log.info("%s: %s judged out (%s)", held.job.key, rejected.backend, rejected.reasons)
+        reasons = ", ".join(rejected.reasons)
+        log.info("%s: a text of %s is judged out: %s", held.job.key, rejected.backend, reasons)
         now_ms = self._ctx.clock.now_ms()
         await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
 

@@ -177,7 +177,9 @@ class Turn:
         if self.attempts >= ATTEMPTS:
             raise first
         self.attempts += 1
-        log.info("attempt %d of %s ended: %s", self.attempts - 1, self.request_id, fault.kind)
+        backend = self.prepared.backend.name
+        told = self.attempts - 1, self.request_id, backend, fault.kind
+        log.info("attempt %d of %s: %s ended it: %s", *told)
         place = (self.ctx, self.incoming, self.request_id, self.tiers)
         if fault.kind is FaultKind.OVERFLOW and self.attempts == 2:
             self.prepared = await prepare_smaller(*place, self.prepared, fault)

@@ -25,6 +25,10 @@ def test_a_machine_that_is_ready(run: Run, seeded: Seeded) -> None:
     assert found["backends"]["rehearsal"]["ok"] is True
     down = found["backends"]["local-glm"]
     assert (down["ok"], down["kind"], down["window_tokens"]) == (False, "llama_cpp", 65_536)
+    assert found["models"] == {
+        "foldgate": {"ok": False, "backends": []},
+        "vendor/tiny": {"ok": True, "backends": ["rehearsal"]},
+    }
 
 
 def test_a_first_start_makes_nothing_yet(run: Run, tmp_path: Path) -> None:
@@ -52,3 +56,15 @@ def test_another_kind_of_database(run: Run, tmp_path: Path) -> None:
     code, found = report(run, "--database-url", "mysql://x/y")
     assert code == 1
     assert "not supported" in found["database"]["says"]
+
+
+def test_a_backend_without_its_key_is_off_and_not_bad(run: Run, tmp_path: Path) -> None:
+    cloud = (
+        '  cloud: {kind: litellm, model: xai/grok-4.3, api_key: "${NO_KEY:-}", window: 1M tokens}\n'
+    )
+    (tmp_path / "policies.yaml").write_text(POLICIES.replace("policies:\n", f"{cloud}policies:\n"))
+    told = run("doctor").stdout.splitlines()
+    assert "ok   backend rehearsal" in told
+    assert "off  backend cloud: its api_key is not set" in told
+    assert "BAD  model foldgate: no backend answers" in told
+    assert "ok   model vendor/tiny: rehearsal" in told

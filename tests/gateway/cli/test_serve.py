@@ -83,6 +83,7 @@ def test_it_serves_and_ends_in_order(tmp_path: Path, number: signal.Signals) -> 
         out, err = process.stdout.read(), process.stderr.read()
         assert err == ""
         assert str(tmp_path / "foldgate.db") in out
+        assert "backends: rehearsal, local-glm " in out
         assert boots(tmp_path) == []
         assert not (tmp_path / "foldgate.db-wal").exists()
 
