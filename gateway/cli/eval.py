@@ -22,7 +22,14 @@ def eval_group() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def judge_command(file: Path, as_json: bool) -> None:
-    """Judge the labelled rows of FILE (JSON lines) and count what was judged rightly.
+    """Judge the labelled rows of FILE (JSON lines).
+
+    \b
+    A row is the prose of a chapter, for the refusal rule alone ("as": "chat" rows are skipped):
+      {"text": "…", "label": "refuse" or "accept", "as": "summary"}
+    or what a summarizer answered to a span, for the whole judge:
+      {"output": "…", "span": [["user", "…"], …], "finish_reason": "stop",
+       "label": "accept" or "reject", "reasons": ["refusal", …]}
 
     Ends with 0 where the bars are reached (texts: 95 % of the refusals rejected, 2 % of the good
     ones lost at most; outputs with their span: 90 % and 10 %), with 1 where they are not, with 2

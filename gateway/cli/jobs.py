@@ -31,7 +31,10 @@ def list_command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """List work that is queued, under way or parked, what is due first at the top."""
+    """List what waits, runs or was given up.
+
+    What is due first stands at the top.
+    """
 
     def read(connection: Connection) -> list[dict[str, object]]:
         pks = None if owner is None else owners_named(connection, owner, user)
