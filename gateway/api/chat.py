@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -19,6 +20,8 @@ router = APIRouter()
 CHAT = "/v1/chat/completions"
 # A body above this is parsed and digested in a thread: it would hold up everybody else's stream.
 _BIG_BODY = 128 * 1024
+# A whole number above 0, of any length.
+_RETRIES = re.compile(r"0*[1-9][0-9]*")
 
 
 @router.post(CHAT)
@@ -32,14 +35,12 @@ async def create_chat_completion(request: Request) -> Response:
         incoming = await asyncio.to_thread(_read, request, body)
     ctx = context_of(request)
     ctx.tiers(incoming.request.model)
-    response = ChatResponse(
+    return ChatResponse(
         ctx,
         incoming,
         request_id_of(request),
         pings=request.headers.get("x-foldgate-pings") != "off",
     )
-    response.check_room()
-    return response
 
 
 async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,4 +82,4 @@ def _idempotency_key(request: Request) -> str | None:
 
 def _is_retried(request: Request) -> bool:
     count = request.headers.get("x-stainless-retry-count", "")
-    return count.isdecimal() and int(count) > 0
+    return _RETRIES.fullmatch(count) is not None

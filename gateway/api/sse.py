@@ -18,11 +18,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.api.ready import batch
-from gateway.errors import Busy, GatewayError
+from gateway.errors import GatewayError
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn import Turn, open_turn
-from gateway.flows.turn_queue import TurnQueue
 from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
@@ -59,7 +58,6 @@ class ChatResponse(Response):
     def __init__(self, ctx: Context, incoming: Incoming, request_id: str, *, pings: bool) -> None:
         super().__init__()
         self._ctx = ctx
-        self._queue = ctx.turns
         self._incoming = incoming
         self._request_id = request_id
         self._pings = pings
@@ -67,7 +65,7 @@ class ChatResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the turn; a disconnect cancels it, and it is waited for (its rows are written)."""
         serve = self._stream if self._incoming.request.stream else self._whole
-        work = asyncio.ensure_future(self._in_line(serve(scope, receive, send)))
+        work = asyncio.ensure_future(serve(scope, receive, send))
         watch = asyncio.ensure_future(_disconnected(receive))
         try:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,36 +77,11 @@ class ChatResponse(Response):
         if not work.cancelled():
             work.result()
 
-    async def _in_line(self, work: Coroutine[Any, Any, None]) -> None:
-        key = TurnQueue.key(self._incoming)
-        if key is None:
-            await work
-            return
-        entered = False
-        try:
-            await self._queue.enter(key)
-            entered = True
-            await work
-        finally:
-            work.close()
-            if entered:
-                self._queue.leave(key)
-
-    def check_room(self) -> None:
-        """Raises Busy where too many requests already wait for this conversation."""
-        key = TurnQueue.key(self._incoming)
-        if key is not None and self._queue.is_full(key):
-            raise Busy(
-                "Too many requests wait for this conversation; try again when one is answered.",
-                status=429,
-                code="conversation_busy",
-                retry_after=5,
-            )
-
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            turn = await open_turn(self._ctx, self._incoming, self._request_id)
-            completion = await turn.complete()
+            async with self._ctx.turns.turn(self._incoming):
+                turn = await open_turn(self._ctx, self._incoming, self._request_id)
+                completion = await turn.complete()
         except GatewayError as error:
             await error_response(error)(scope, receive, send)
             return
@@ -121,14 +94,8 @@ class ChatResponse(Response):
         out = _EventStream(send, self._ctx.settings.ping_seconds if self._pings else None)
         out.open_after(self._ctx.settings.hold_seconds)
         try:
-            turn = await open_turn(self._ctx, self._incoming, self._request_id)
-            out.serves(turn)
-            with_usage = self._incoming.request.include_usage
-            async with aclosing(turn.stream()) as chunks:
-                async for chunk in batch(chunks, out.flush):
-                    data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
-                    if data is not None:
-                        out.event(data)
+            async with self._ctx.turns.turn(self._incoming):
+                await self._relay(out)
             await out.end()
         except GatewayError as error:
             if out.has_begun:
@@ -142,6 +109,16 @@ class ChatResponse(Response):
             await out.fail(unexpected(self._request_id))
         finally:
             out.close()
+
+    async def _relay(self, out: _EventStream) -> None:
+        turn = await open_turn(self._ctx, self._incoming, self._request_id)
+        out.serves(turn)
+        with_usage = self._incoming.request.include_usage
+        async with aclosing(turn.stream()) as chunks:
+            async for chunk in batch(chunks, out.flush):
+                data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
+                if data is not None:
+                    out.event(data)
 
 
 def _without_usage(parsed: dict[str, Any], data: bytes) -> bytes | None:

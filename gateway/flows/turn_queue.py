@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from gateway.errors import Busy
 from gateway.flows.reconcile import Incoming
 
 
@@ -32,6 +35,30 @@ class TurnQueue:
         if any(message["role"] == "assistant" for message in incoming.chain):
             return None
         return incoming.owner, incoming.user, incoming.conversation
+
+    @asynccontextmanager
+    async def turn(self, incoming: Incoming) -> AsyncIterator[None]:
+        """This request's turn, waited for where it must stand in line.
+
+        Raises Busy where too many requests already wait for this conversation: checked where the
+        place is taken, so that a crowd that comes at the same moment finds the end of the line too.
+        """
+        key = self.key(incoming)
+        if key is None:
+            yield
+            return
+        if self.is_full(key):
+            raise Busy(
+                "Too many requests wait for this conversation; try again when one is answered.",
+                status=429,
+                code="conversation_busy",
+                retry_after=5,
+            )
+        await self.enter(key)
+        try:
+            yield
+        finally:
+            self.leave(key)
 
     def is_full(self, key: tuple[str, str, str]) -> bool:
         place = self._places.get(key)

@@ -194,7 +194,7 @@ class ChoiceBuilder:
     def feed(self, choice: dict[str, Any], part: str) -> None:
         """Take one choice of a chunk (part: `delta`) or of a whole answer (`message`)."""
         finish_reason = choice.get("finish_reason")
-        if finish_reason and self.finish_reason is None:
+        if finish_reason and self.finish_reason is None and isinstance(finish_reason, str):
             self.finish_reason = finish_reason
         if (logprobs := choice.get("logprobs")) and isinstance(logprobs, dict):
             self._feed_logprobs(logprobs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import Busy
 from gateway.flows.reconcile import Incoming, prepare
 from gateway.flows.turn import open_turn
 from gateway.flows.turn_queue import TurnQueue
@@ -103,3 +104,21 @@ async def test_two_that_send_only_what_is_new_follow_each_other(house: House) ->
 
     await asyncio.gather(ask("one"), ask("two"))
     assert [content for _, content in house.told("c")] == ["one", "Reply 1.", "two", "Reply 2."]
+
+
+async def test_a_crowd_at_one_moment_finds_the_end_of_the_line() -> None:
+    queue, gate = TurnQueue(limit=2), asyncio.Event()
+
+    async def ask(text: str) -> str:
+        try:
+            async with queue.turn(incoming(user(text))):
+                await gate.wait()
+                return text
+        except Busy as error:
+            return str(error.code)
+
+    work = [asyncio.ensure_future(ask(text)) for text in "abcd"]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(*work) == ["a", "b", *["conversation_busy"] * 2]
+    assert queue._places == {}

@@ -1,0 +1,96 @@
+"""A streamed answer at the door: what a client hears while it waits for its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from tests.gateway.api.conftest import Opener
+
+LINE = ("local", "", "c")
+"""Where requests for the conversation `c` stand, without keys."""
+
+
+class Client:
+    """One request on the bare ASGI surface; `news` is set by each message of the answer."""
+
+    def __init__(self, body: dict[str, Any], **headers: str) -> None:
+        self.news = asyncio.Event()
+        self.sent: list[dict[str, Any]] = []
+        self._body = json.dumps(body).encode()
+        self._headers = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+
+    async def ask(self, app: Any) -> None:
+        said = [{"type": "http.request", "body": self._body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if said:
+                return said.pop()
+            await asyncio.Event().wait()
+            raise AssertionError("the client stays")
+
+        async def send(message: dict[str, Any]) -> None:
+            self.sent.append(message)
+            self.news.set()
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/chat/completions",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost"), *self._headers],
+            "app": app,
+        }
+        await app(scope, receive, send)
+
+    async def hear(self, count: int) -> None:
+        while len(self.sent) < count:
+            self.news.clear()
+            await self.news.wait()
+
+
+def chat(stream: bool) -> dict[str, Any]:
+    return {"model": "foldgate", "stream": stream, "messages": [{"role": "user", "content": "Hi"}]}
+
+
+async def test_who_stands_in_line_hears_pings(opened: Opener) -> None:
+    async with opened(hold_seconds=0.0, ping_seconds=0.001) as door:
+        await door.context.turns.enter(LINE)
+        client = Client(chat(stream=True), x_conversation_id="c")
+        work = asyncio.ensure_future(client.ask(door.app))
+        await asyncio.wait_for(client.hear(3), 10)
+        start, *pings = client.sent[:3]
+        assert (start["type"], start["status"]) == ("http.response.start", 200)
+        assert [ping["body"] for ping in pings] == [b": ping\n\n"] * 2
+        work.cancel()
+        await asyncio.wait({work})
+        door.context.turns.leave(LINE)
+        assert door.context.turns._places == {}
+
+
+async def test_the_end_of_the_line_is_told_as_a_status(opened: Opener) -> None:
+    async with opened() as door:
+        waiting = [asyncio.ensure_future(door.context.turns.enter(LINE)) for _ in range(16)]
+        await asyncio.sleep(0)
+        for stream in (False, True):
+            client = Client(chat(stream), x_conversation_id="c")
+            await client.ask(door.app)
+            start, body = client.sent
+            assert start["status"] == 429
+            assert (b"retry-after", b"5") in start["headers"]
+            assert json.loads(body["body"])["error"]["code"] == "conversation_busy"
+        for place in waiting:
+            await place
+            door.context.turns.leave(LINE)
+
+
+async def test_how_often_a_client_tried_is_a_number_of_any_length(opened: Opener) -> None:
+    async with opened() as door:
+        for count in ("9" * 5_000, "0" * 5_000, "²", "-1", "x"):
+            client = Client(
+                {**chat(False), "messages": [{"role": "system", "content": "S"}]},
+                x_stainless_retry_count=count,
+            )
+            await client.ask(door.app)
+            assert client.sent[0]["status"] == 400
