@@ -39,6 +39,8 @@ def judge_command(file: Path, as_json: bool) -> None:
         rows = list(read_rows(file.read_text(encoding="utf-8-sig").split("\n"), str(file)))
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file}: not UTF-8 ({error.reason})") from error
+    if not rows:
+        raise ConfigurationError(f"{file}: no rows")
     report, passed = measure_judge(rows, lambda done: _tell(done, len(rows)))
     if as_json:
         print_json(report.as_json())

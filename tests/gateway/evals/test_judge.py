@@ -171,3 +171,9 @@ def test_wrong_use_ends_with_2(tmp_path: Path) -> None:
     result = _run(str(tmp_path / "bad.jsonl"))
     assert (result.exit_code, result.stdout) == (2, "")
     assert "line 1" in result.stderr
+
+
+def test_a_file_without_rows_reaches_no_bar(tmp_path: Path) -> None:
+    result = _run(_write(tmp_path / "rows.jsonl"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no rows" in result.stderr
