@@ -78,7 +78,7 @@ def list_command(
     for one in found:
         click.echo(
             f"{one['id']}  {one['updated_at']}  {one['messages']:>6,} messages  "
-            f"{one['chars']:>10,} characters  {one['model']}"
+            f"{one['chars']:>10,} characters  {'  '.join([one['model'], *one['aliases']])}"
         )
     click.echo(f"{len(found)} conversations of {owner}", err=True)
 

@@ -106,7 +106,8 @@ def owners_named(connection: Connection, name: str, user: str) -> list[int]:
 def list_conversations(
     connection: Connection, owner_pks: Collection[int] | None, *, limit: int, after: Place | None
 ) -> tuple[list[dict[str, Any]], Place | None]:
-    """A page of an owner's conversations (None: of everybody's), newest turn first.
+    """A page of an owner's conversations (None: of everybody's) with their aliases, newest turn
+    first.
 
     Returns them and where the next page begins, None at the end.
     """
@@ -118,13 +119,13 @@ def list_conversations(
         statement = statement.where(place < tuple_(literal(after.ms), literal(after.pk)))
     rows = connection.execute(statement.limit(limit + 1)).all()
     more = Place(rows[limit - 1].touched_ms, rows[limit - 1].pk) if len(rows) > limit else None
-    return [_summary(row) for row in rows[:limit]], more
+    named = _aliases(connection, [row.pk for row in rows[:limit]])
+    return [{**_summary(row), "aliases": named[row.pk]} for row in rows[:limit]], more
 
 
 def describe_conversation(connection: Connection, conversation: ConversationRow) -> dict[str, Any]:
     """One conversation with its aliases and the heads of its branches, newest first."""
     row = connection.execute(_summaries().where(conversations.c.pk == conversation.pk)).one()
-    named = select(aliases.c.alias).where(aliases.c.conversation_pk == conversation.pk)
     parents = select(messages.c.parent_pk).where(
         messages.c.conversation_pk == conversation.pk, messages.c.parent_pk.is_not(None)
     )
@@ -136,7 +137,7 @@ def describe_conversation(connection: Connection, conversation: ConversationRow)
     )
     return {
         **_summary(row),
-        "aliases": sorted(connection.execute(named).scalars()),
+        "aliases": _aliases(connection, [conversation.pk])[conversation.pk],
         "branches": [
             {"head": leaf.id, "messages": leaf.depth, "created_at": iso(leaf.created_ms)}
             for leaf in connection.execute(leaves)
@@ -150,6 +151,17 @@ def _summaries() -> Select[Any]:
             messages, messages.c.pk == conversations.c.head_pk
         )
     )
+
+
+def _aliases(connection: Connection, pks: Sequence[int]) -> dict[int, list[str]]:
+    """The names that clients gave these conversations, in alphabetical order."""
+    named: dict[int, list[str]] = {pk: [] for pk in pks}
+    wanted = select(aliases.c.conversation_pk, aliases.c.alias)
+    for row in connection.execute(
+        wanted.where(aliases.c.conversation_pk.in_(pks)).order_by(aliases.c.alias)
+    ):
+        named[row.conversation_pk].append(row.alias)
+    return named
 
 
 def _summary(row: Row[Any]) -> dict[str, Any]:

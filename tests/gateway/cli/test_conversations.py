@@ -28,6 +28,7 @@ def test_list_for_people(run: Run, seeded: Seeded) -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith(f"{seeded.mine.id}  2023-11-14T22:13:20.001Z")
     assert "7 messages" in done.stdout
+    assert done.stdout.rstrip().endswith("  chat-1")
     assert done.stderr == "1 conversations of local\n"
 
 
