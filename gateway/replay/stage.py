@@ -97,6 +97,7 @@ class VirtualBells:
         self._next_due = next_due
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._fault: Exception | None = None
 
     def ring(self, due_ms: int) -> None:
         """Wake up at this time, or as soon as the running pump is done."""
@@ -118,6 +119,9 @@ class VirtualBells:
         try:
             await self._pump()
             due = await self._next_due()
+        except Exception as error:
+            self._fault = self._fault or error
+            return
         finally:
             self._task = None
         if due is not None:
@@ -125,9 +129,11 @@ class VirtualBells:
             self.ring(max(due, self._clock.now_ms() + 1_000))
 
     async def stop(self) -> None:
-        """Drop what is not done; raises what the pump raised."""
+        """Drop what is not done; raises the first thing that the pump raised."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._fault is not None:
+            raise self._fault
