@@ -8,6 +8,7 @@ GatewayError                what a client may be told: message, status, type, co
 ├─ Conflict        409      the state changed under the request
 ├─ PayloadTooLarge 413      more bytes than the server takes
 ├─ Busy            429/503  try again later; carries retry_after in seconds
+├─ StorageFailed   503      the database cannot be read or written now (full, locked, read-only)
 └─ UpstreamFailed  502/504… a backend failed; its tag was decided in backends/faults
 ConfigurationError          the program cannot start as it is configured (never a response)
 """
@@ -91,6 +92,11 @@ class Busy(GatewayError):
     status = 503
     type = "overloaded_error"
     code = "overloaded"
+
+
+class StorageFailed(GatewayError):
+    status = 503
+    code = "storage_unavailable"
 
 
 class UpstreamFailed(GatewayError):

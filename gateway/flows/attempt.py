@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
 from gateway.backends.token_table import chars_per_token
-from gateway.errors import ContextLengthExceeded, UpstreamFailed
+from gateway.errors import ContextLengthExceeded, StorageFailed, UpstreamFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
@@ -33,10 +34,12 @@ from gateway.flows.turn_rows import (
     settle_view,
 )
 from gateway.prompts.view import assemble
-from gateway.store.attempts import abandon_attempt
+from gateway.store.attempts import abandon_attempt, abandon_unsettled
 from gateway.wire.json_text import dumps
 from policies.budget import OUTPUT_FLOOR, RATIO_LEAST, estimate_tokens, output_room
 from policies.schema import Tier
+
+T = TypeVar("T")
 
 # Where prompt and reply are estimated above this share of the window, the prompt is counted exactly
 # if the backend can.
@@ -198,7 +201,24 @@ async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
 
 
 async def _abandon(ctx: Context, begun: Begun, why: str) -> None:
-    await ctx.store.write(abandon_attempt, begun.attempt_pk, why, ctx.clock.now_ms())
+    work = ctx.store.write(abandon_attempt, begun.attempt_pk, why, ctx.clock.now_ms())
+    await settle(ctx, begun.attempt_pk, work)
+
+
+async def settle(ctx: Context, attempt_pk: int, work: Coroutine[Any, Any, T]) -> T:
+    """Let work store the end of an attempt. Where the database refuses it, the attempt would
+    stand as running until the next start: the next end that can be stored settles it too."""
+    try:
+        result = await work
+    except BaseException:
+        ctx.unsettled.add(attempt_pk)
+        raise
+    if ctx.unsettled:
+        with suppress(StorageFailed):  # it was logged, and they stay for the next end
+            pks = tuple(ctx.unsettled)
+            await ctx.store.write(abandon_unsettled, pks, ctx.clock.now_ms())
+            ctx.unsettled.difference_update(pks)
+    return result
 
 
 async def _fit(
@@ -304,7 +324,8 @@ async def _overflow(
 ) -> Prepared:
     """Not even the newest message fits: another tier that can, else the client is told. Stored."""
     ending = Ending("failed", None, None, "overflow")
-    await to_the_end(ctx.store.write(finish_turn, begun, setting, ending, ctx.clock.now_ms()))
+    work = ctx.store.write(finish_turn, begun, setting, ending, ctx.clock.now_ms())
+    await to_the_end(settle(ctx, begun.attempt_pk, work))
     if tiers:
         return await prepare_tier(ctx, incoming, request_id, tiers, begun.question)
     tokens = estimate_tokens(begun.asked.chars + begun.fixed_chars, begun.ratio)

@@ -23,6 +23,7 @@ class Context:
     boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
     time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
     of each backend: background work of the same backend waits for zero, which quiet tells of.
+    unsettled holds attempts whose end the database refused to store.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class Context:
     views: ViewCache = field(default_factory=ViewCache)
     turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)
+    unsettled: set[int] = field(default_factory=set)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

@@ -25,6 +25,7 @@ from gateway.flows.attempt import (
     prepare_first,
     prepare_smaller,
     prepare_tier,
+    settle,
 )
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
@@ -152,9 +153,10 @@ class Turn:
             completion_tokens=reply.completion_tokens,
             prompt_chars=prepared.prompt_chars,
         )
-        due = await ctx.store.write(
+        work = ctx.store.write(
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
         )
+        due = await settle(ctx, prepared.begun.attempt_pk, work)
         if due is not None:
             ctx.ring(due)
 

@@ -127,12 +127,24 @@ def reshape_attempt(
     )
 
 
+NOT_STORED = "the database refused it"
+
+
 def abandon_attempt(connection: Connection, pk: int, error: str, now_ms: int) -> None:
     """End an attempt that never got to its call; one that ended otherwise stays as it is."""
     connection.execute(
         update(attempts)
         .where(attempts.c.pk == pk, attempts.c.state == "running")
         .values(state="cancelled", error=error, ended_ms=now_ms)
+    )
+
+
+def abandon_unsettled(connection: Connection, pks: Collection[int], now_ms: int) -> None:
+    """End attempts that ran to an end which could not be stored."""
+    connection.execute(
+        update(attempts)
+        .where(attempts.c.pk.in_(pks), attempts.c.state == "running")
+        .values(state="failed", error=NOT_STORED, ended_ms=now_ms)
     )
 
 

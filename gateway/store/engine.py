@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError
 
-from gateway.errors import ConfigurationError
+from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.migrations import HEAD, current, migrate
 from gateway.store.prepared import Prepared
 
@@ -38,6 +39,22 @@ CHECKPOINT_PAGES = 4_000
 # A checkpoint that empties the WAL holds up writers while it waits for readers.
 CHECKPOINT_WAIT_MS = 2_000
 _CHECK = text("PRAGMA quick_check(1)")
+# What the file or its disk refuses, not a fault of a statement (SQLite's primary result codes).
+_REFUSALS = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+# A disk that is full or a lock that is held stays so for a while.
+STORAGE_RETRY_SECONDS = 10.0
 
 
 def _on_connect(synchronous: str, cache_kb: int) -> Callable[[sqlite3.Connection, object], None]:
@@ -107,12 +124,29 @@ def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> 
     return engine
 
 
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Turn what the file or its disk refuses into a StorageFailed, in SQLite's own few words."""
+    try:
+        yield
+    except DBAPIError as error:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code is None or code & 0xFF not in _REFUSALS:
+            raise
+        log.error("the database refuses: %s", error.orig)
+        raise StorageFailed(
+            f"The gateway's database refuses to work ({error.orig}). Try again later.",
+            retry_after=STORAGE_RETRY_SECONDS,
+        ) from error
+
+
 class Store:
     """Runs store functions in transactions on threads.
 
     `await store.write(function, …)` calls function(connection, …) in one write transaction and
     commits; `await store.read(…)` likewise on a reader. The synchronous twins `writing` and
-    `reading` serve commands and tests.
+    `reading` serve commands and tests. All raise StorageFailed where the database is locked, full,
+    read-only or damaged: the transaction left nothing behind.
     """
 
     def __init__(self, url: str, *, synchronous: str = "NORMAL") -> None:
@@ -173,13 +207,13 @@ class Store:
     def writing(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self._writer.begin() as connection:
+        with _telling(), self._writer.begin() as connection:
             return function(connection, *args, **kwargs)
 
     def reading(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self._reader.begin() as connection:
+        with _telling(), self._reader.begin() as connection:
             return function(connection, *args, **kwargs)
 
     async def checkpoint(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.errors import ContextLengthExceeded, NotFound, UpstreamFailed
+from gateway.errors import ContextLengthExceeded, NotFound, StorageFailed, UpstreamFailed
 from gateway.wire.json_text import loads
 from tests.gateway.house import House, Say, assistant, delta, deltas, user
 
@@ -48,6 +48,33 @@ async def test_a_whole_answer_is_stored_before_it_is_given(house: House) -> None
     assert completion.parsed["choices"][0]["message"]["content"] == "Reply 1."
     assert house.told("c") == [("user", "hi"), ("assistant", "Reply 1.")]
     assert attempts(house) == [("local", "done", "stop", None)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_reply_that_cannot_be_stored_is_told_and_its_attempt_ends_later(
+    house: House, stream: bool
+) -> None:
+    def fill(pages: int = 1) -> None:
+        """No page more than there are (SQLite raises a limit below that to it)."""
+        raw = house.store._writer.raw_connection()
+        raw.cursor().execute(f"PRAGMA max_page_count={pages}")
+        raw.close()
+
+    house.local.answers = ["灯台" * 100_000]
+    house.local.opens = fill
+    turn = await house.open(user("hi"), id="c", stream=stream)
+    with pytest.raises(StorageFailed, match="full"):
+        await (house.relay(turn) if stream else turn.complete())
+    assert house.told("c") == [("user", "hi")]
+    assert [row[1] for row in attempts(house)] == ["running"]
+    house.local.opens = lambda: fill(2**30)
+    fill(2**30)
+    await house.say("again", id="d")
+    assert attempts(house) == [
+        ("local", "failed", None, "the database refused it"),
+        ("local", "done", "stop", None),
+    ]
+    assert house.ctx.unsettled == set()
 
 
 async def test_usage_is_kept_and_the_ratio_learned(house: House) -> None:

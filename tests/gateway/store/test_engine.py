@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from gateway.errors import ConfigurationError
+from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.conversations import delete_conversation
 from gateway.store.engine import Store
 from gateway.store.tables import METADATA
@@ -202,8 +202,40 @@ def test_a_locked_database_is_waited_for_not_failed_at_once(house: House) -> Non
     raw = house.store._writer.raw_connection()
     raw.cursor().execute("PRAGMA busy_timeout=1")
     raw.close()
-    with pytest.raises(OperationalError, match="locked"):
+    with pytest.raises(StorageFailed, match="locked") as caught:
         house.store.writing(write_now)
+    assert (caught.value.status, caught.value.code) == (503, "storage_unavailable")
+    assert caught.value.retry_after
     other.execute("COMMIT")
     other.close()
     house.store.writing(write_now)
+
+
+async def test_a_full_database_says_so_stores_nothing_and_recovers(house: House) -> None:
+    def limit(pages: int) -> None:
+        raw = house.store._writer.raw_connection()
+        raw.cursor().execute(f"PRAGMA max_page_count={pages}")
+        raw.close()
+
+    await house.say("Ahoy!", id="c")
+    limit(1)  # SQLite takes the pages that there are
+    with pytest.raises(StorageFailed, match="full"):
+        await house.say("灯台" * 100_000, id="c")
+    assert [role for role, _ in house.told("c")] == ["user", "assistant"]
+    limit(2**30)
+    await house.say("灯台" * 100_000, id="c")
+    assert [role for role, _ in house.told("c")] == ["user", "assistant"] * 2
+
+
+def test_a_database_that_may_not_be_written_says_so(house: House) -> None:
+    def write_now(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA query_only=ON")
+        connection.exec_driver_sql("DELETE FROM owners")
+
+    with pytest.raises(StorageFailed, match="readonly"):
+        house.store.writing(write_now)
+
+
+def test_a_fault_of_a_statement_is_nothing_of_the_disks(house: House) -> None:
+    with pytest.raises(OperationalError, match="no such table"):
+        house.store.reading(lambda connection: connection.execute(text("SELECT 1 FROM nowhere")))
