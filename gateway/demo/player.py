@@ -17,7 +17,7 @@ import openai
 
 from gateway.clock import Clock
 from gateway.demo.policy import MAX_TOKENS, MODEL
-from gateway.demo.relay import Asked, RecordingRelay
+from gateway.demo.relay import RecordingRelay
 from gateway.demo.script import SYSTEM
 from gateway.demo.snapshot import Shown, Snapshot, Span, covered_spans, take_snapshot
 from gateway.store.engine import Store
@@ -169,7 +169,7 @@ class Player:
         shown = (await self.store.read(take_snapshot)).shown
         folded = shown if shown is not None and shown.pk != self._fold else None
         self._fold = shown.pk if shown else None
-        prompt = self._prompt_of_turn()
+        prompt = self._prompt_for(said)
         parts = [_content(message) for message in prompt]
         memory = 2 if shown else 0
         details = reply.usage.prompt_tokens_details
@@ -193,13 +193,17 @@ class Player:
             refused=refused,
         )
 
-    def _prompt_of_turn(self) -> Sequence[dict[str, Any]]:
-        """What llama-server accepted last of this turn; the record is emptied."""
-        asked: list[Asked] = [call for call in self.relay.turns if call.status == 200]
-        self.relay.turns.clear()
+    def _prompt_for(self, said: str) -> Sequence[dict[str, Any]]:
+        """What llama-server was sent last of this turn and accepted; the record is emptied."""
+        asked = [
+            call.messages
+            for call in self.relay.calls
+            if call.status == 200 and _content(call.messages[-1]) == said
+        ]
+        self.relay.calls.clear()
         if not asked:
             raise PlayFailed("a reply came although llama-server was not asked for one")
-        return asked[-1].messages
+        return asked[-1]
 
     async def _ask_patiently(self, number: int) -> tuple[_Reply, int]:
         for refused in range(TRIES):

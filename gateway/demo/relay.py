@@ -24,7 +24,7 @@ _LARGEST_BODY = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A streamed chat call that reached llama-server, and the status it was answered with."""
+    """A chat call that reached llama-server, and the status it was answered with."""
 
     messages: Sequence[dict[str, Any]]
     status: int
@@ -33,8 +33,8 @@ class Asked:
 class RecordingRelay:
     """A loopback HTTP server before another, for as long as its context lasts.
 
-    turns: the streamed chat calls in their order (background work is asked without a stream); each
-    is also a line of the file `record`, a JSON list of messages, for people to read.
+    calls: the chat calls in their order, the recorder's among them; each is also a line of the file
+    `record`, a JSON list of messages, for people to read.
     """
 
     def __init__(self, target: str, record: Path) -> None:
@@ -43,7 +43,7 @@ class RecordingRelay:
         self._opened = AsyncExitStack()
         self._client: aiohttp.ClientSession | None = None
         self.url = ""
-        self.turns: list[Asked] = []
+        self.calls: list[Asked] = []
         self.is_recording = True
 
     async def __aenter__(self) -> Self:
@@ -86,11 +86,10 @@ class RecordingRelay:
     def _keep(self, request: web.Request, body: bytes, status: int) -> None:
         if not self.is_recording or request.method != "POST" or request.path != _CHAT:
             return
-        call = json.loads(body)
-        if call.get("stream"):
-            self.turns.append(Asked(call["messages"], status))
-            with self._record.open("a", encoding="utf-8") as record:
-                record.write(json.dumps(call["messages"], ensure_ascii=False) + "\n")
+        messages = json.loads(body)["messages"]
+        self.calls.append(Asked(messages, status))
+        with self._record.open("a", encoding="utf-8") as record:
+            record.write(json.dumps(messages, ensure_ascii=False) + "\n")
 
 
 async def _send_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
