@@ -31,6 +31,8 @@ _TOLD_TO = re.compile(
     r"\b(?:is|was|are|were|has|had|have|needs?) to\b|\b(?:must|should|ought|may)\b"
 )
 """What somebody is to do stands in the words of whoever said so."""
+_TOLD_THEM = re.compile(r"^(?:told|tells|informed|informs) (?:\w+ )?(?:that|about|of)\b")
+"""What somebody tells another is the teller's own: the listener is no part of it."""
 _ANSWERS = re.compile(
     _LEAD + r"(?:impress|admir|prais|compl[ei]men|congratul|encourag|support|proud|thank|appreciat"
     r"|ask|inquir|wonder|agree|acknowledg|offer|reassur|comfort|sympath|hear|see|look|interest"
@@ -118,12 +120,13 @@ def _clauses(told: str, names: set[str]) -> Iterator[_Clause]:
 
 def _is_foreign(clause: _Clause, alone: dict[str, set[str]]) -> bool:
     others = [name for name in alone if name not in clause.people]
-    if any(re.search(rf"\b{re.escape(name)}\b", clause.rest) for name in others):
+    rest = _TOLD_THEM.sub("", clause.rest)
+    if any(re.search(rf"\b{re.escape(name)}\b", rest) for name in others):
         return False
     verbs = _TOGETHER if len(clause.people) == 2 else _ANSWERS
-    if verbs.match(clause.rest) or _TOLD_TO.search(clause.rest):
+    if verbs.match(rest) or _TOLD_TO.search(rest):
         return False
-    told = terms(clause.rest) - _MANNERS
+    told = terms(rest) - _MANNERS
     counts = {name: len(told & own) for name, own in alone.items()}
     return any(
         max(count for name, count in counts.items() if name != person)

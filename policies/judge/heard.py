@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from policies.judge.reading import fold, weight, words
+from policies.judge.roots import root
 from policies.judge.terms import terms
 
 
@@ -40,6 +41,16 @@ class Heard:
     def terms(self) -> frozenset[str]:
         """The stems of the content words, the speakers' names among them."""
         return frozenset(terms(self.folded)).union(*map(terms, self.speakers))
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The roots of the words, as English has them, the speakers' names among them."""
+        return frozenset(map(root, self.words))
+
+    @cached_property
+    def root_heads(self) -> frozenset[str]:
+        """The first four letters of the roots that have as many."""
+        return frozenset(found[:4] for found in self.roots if len(found) >= 4)
 
     @cached_property
     def weight(self) -> int:

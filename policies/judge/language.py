@@ -1,6 +1,7 @@
 """Is a chapter in the language of its conversation? Scripts decide, then the commonest words."""
 
 import re
+from collections import Counter
 
 from policies.judge.heard import Heard
 from policies.judge.reading import CYRILLIC, HAN, HANGUL, KANA, fold, has_words, unquote, words
@@ -102,10 +103,8 @@ def _is_other_latin(told: str, heard: str) -> bool:
 
 def _latin_language(text: str) -> tuple[str, int] | None:
     """Return the language whose commonest words lead by half, and how many were met."""
-    met = [
-        (sum(word in common for word in words(text)), name)
-        for name, common in _COMMON_WORDS.items()
-    ]
+    found = Counter(words(text))
+    met = [(sum(found[word] for word in common), name) for name, common in _COMMON_WORDS.items()]
     (most, name), (second, _) = sorted(met, reverse=True)[:2]
     return (name, most) if most >= 4 and most * 2 >= second * 3 else None
 

@@ -9,6 +9,7 @@ from policies.judge.ending import is_cut
 from policies.judge.frame import Unwrapped, unwrap_frame
 from policies.judge.grounding import is_ungrounded
 from policies.judge.heard import Heard
+from policies.judge.inventions import is_invented
 from policies.judge.language import is_wrong_language
 from policies.judge.leaks import leaks_frame
 from policies.judge.loops import is_loop
@@ -81,7 +82,7 @@ def _shared_rules(heard: Heard, asked_chars: int) -> tuple[Rule, ...]:
         ("degenerate", lambda prose: is_degenerate(prose, heard.weight, asked_chars)),
         ("long", lambda prose: is_long(prose, heard.weight, asked_chars)),
         ("frame-leak", lambda prose: leaks_frame(prose, heard)),
-        ("ungrounded", lambda prose: is_ungrounded(prose, heard)),
+        ("ungrounded", lambda prose: is_ungrounded(prose, heard) or is_invented(prose, heard)),
         ("truncated", is_cut),
     )
 

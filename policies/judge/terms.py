@@ -8,7 +8,7 @@ DENSE = re.compile(f"[{HAN}{KANA}]+")
 HANGUL_LETTER = re.compile(f"[{HANGUL}]")
 _STEM_LETTERS = 5
 _LEAST_LETTERS = 4
-_COMMON = frozenset(
+COMMON = frozenset(
     "about above after again against also although always another anything around because been"
     " before being between both came could does doing done down during each either else even ever"
     " every everything finally from given gave goes going gone have having here hers herself"
@@ -25,6 +25,7 @@ _COMMON = frozenset(
     " которая которые которого сказал сказала сказали спросил спросила ответил ответила рассказал"
     " рассказала".split()
 )
+"""Words of four letters and more that every text has."""
 
 
 def terms(text: str) -> set[str]:
@@ -50,6 +51,6 @@ def terms(text: str) -> set[str]:
 
 def _stem(word: str) -> tuple[str, ...]:
     bare = word.removesuffix("'s")
-    if len(bare) < _LEAST_LETTERS or bare in _COMMON:
+    if len(bare) < _LEAST_LETTERS or bare in COMMON:
         return ()
     return (bare[:_STEM_LETTERS],)

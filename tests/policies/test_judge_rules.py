@@ -11,12 +11,15 @@ from policies.judge.ending import is_cut
 from policies.judge.frame import strings
 from policies.judge.grounding import is_ungrounded, names_in
 from policies.judge.heard import Heard
+from policies.judge.inventions import is_invented
 from policies.judge.language import is_english, is_wrong_language
 from policies.judge.leaks import leaks_frame
 from policies.judge.loops import is_loop
 from policies.judge.numbers import spoken_values, values
 from policies.judge.reading import fold, is_unspaced, quotations, sentences, unquote, weight
+from policies.judge.roots import root
 from policies.judge.sizes import is_degenerate, is_long
+from policies.judge.telling import TELLING
 from policies.judge.terms import terms
 from policies.judge.thinking import shows_thinking, strip_thinking
 from tests.policies.judge_spans import GOOD, SPAN
@@ -388,6 +391,100 @@ def test_inflected_names_and_nicknames_are_known() -> None:
     assert is_ungrounded("Потом Олег писал про Бориса и Тулу.", heard)
 
 
+# Inventions
+
+
+@pytest.mark.parametrize(
+    ("forms", "found"),
+    [
+        ("plan plans planned planning planner", "plan"),
+        ("decorate decorates decorated decorating decoration decorations", "decor"),
+        ("swim swims swimming swimmer swimmer's", "swim"),
+        ("love loves loved loving", "lov"),
+        ("happy happily happiness happier happiest", "hap"),
+        ("mother mom mum", "moth"),
+        ("glass", "glas"),
+        ("eeee", ""),
+        ("ing" * 9_000, "ing"),
+    ],
+)
+def test_forms_of_a_word_share_a_root(forms: str, found: str) -> None:
+    assert {root(word) for word in forms.split()} == {found}
+
+
+def test_words_of_telling_are_roots_and_name_no_thing() -> None:
+    assert {"empha", "grat", "prais"} <= TELLING
+    assert not {root(word) for word in "boat jewel car bus police wedding".split()} & TELLING
+
+
+MARKET = Heard(
+    [
+        ("Nell", "I bought an old sailing dinghy on Saturday, and the varnish was peeling off."),
+        ("Oscar", "Congratulations! I baked sourdough for the market and it was all sold by noon."),
+        ("Nell", "My mom says the hull is sound. She decided to sand it with me in the shed."),
+        ("Oscar", "That was kind of her. The regatta is in June, is it not?"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("prose", "invented"),
+    [
+        # Other words for what was said: feelings, reports, kin, forms of a word, figures.
+        ("Nell was excited to tell Oscar that her mother made the decision to help her.", False),
+        ("Oscar praised it and emphasized that the baking was done for the market by noon.", False),
+        ("In 1999 and twice in the sixty days of it, Nell was at the shed with her mom.", False),
+        # One sentence of three things unheard, two unheard things, and three beside two heard.
+        ("Nell was at the shed and it was good. A burglar stole the violin from the cellar.", True),
+        ("Nell was at the shed and it was good. A burglar was in the cellar with her.", False),
+        (
+            "Nell and the burglar stole the violin in the shed by the market at noon with her.",
+            False,
+        ),
+        # Five of ten over several sentences.
+        (
+            "Nell sold the dinghy to a dentist and the pirate. The regatta was in the rain of the"
+            " market. Oscar was at the hull with a parrot and with an umbrella, in the shed.",
+            True,
+        ),
+        # Praise, and nothing told: 150 characters and more with none, 250 with one heard word.
+        (
+            "The importance of friendship is for her and for him a meaningful journey to the"
+            " power of passion, and it is an inspiring story of growth and the value of support.",
+            True,
+        ),
+        (
+            "The importance of friendship is for her and for him a meaningful journey to the"
+            " power of passion in the shed, and it is an inspiring story of the value of it.",
+            False,
+        ),
+        # Kin that nobody spoke of; her mother was spoken of.
+        ("Nell was in the shed with her wife Oscar, and it was good that he had the dinghy.", True),
+        ("Oscar, her brother, was in the shed with Nell, and she had the dinghy with him.", True),
+        ("It was in the shed that Nell had the dinghy, and she was with Oscar's mom, Nell.", False),
+        # What is said in quotation marks is for other rules.
+        ('Nell was in the shed. "A burglar stole the violin from the cellar," it was.', False),
+        # Too little English to be sure of.
+        ("A burglar stole violins, cellars, umbrellas.", False),
+    ],
+)
+def test_inventions(prose: str, invented: bool) -> None:
+    assert is_invented(prose, MARKET) is invented
+
+
+@pytest.mark.parametrize("other", [RUSSIAN, SPANISH, JAPANESE])
+def test_translated_talk_is_no_invention(other: str) -> None:
+    prose = "Nell was at the shed and it was good. A burglar stole the violin from the cellar."
+    assert is_invented(prose, _heard(*MARKET.texts))
+    assert not is_invented(prose, _heard(*MARKET.texts, other))
+
+
+def test_nobodys_kin_is_invented_where_no_speaker_is_named() -> None:
+    prose = "Nell was at the shed with her wife Oscar, and it was the day of the regatta in June."
+    assert is_invented(prose, MARKET)
+    assert not is_invented(prose, _heard(*MARKET.texts, "Nell and Oscar sing."))
+
+
 # Continuation
 
 
@@ -496,6 +593,10 @@ REGATTA = Heard(
             "Oscar heard from Nell that the varnish on the hull of the dinghy was old, and"
             " it was so.",
             False,
+        ),
+        (
+            "Oscar told Nell that the varnish on the hull of the dinghy was old, and it was so.",
+            True,
         ),
         (
             "Nell is to ask for canvas, and the sourdough with rye is for the pastry"

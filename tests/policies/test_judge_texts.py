@@ -39,8 +39,8 @@ def test_good_chapters_pass_the_refusal_rule(half: str) -> None:
 def test_tellings_that_look_like_refusals_pass() -> None:
     rows = read_texts("tellings")
     wrong = [row["text"] for row in rows if is_refusal(row["text"])]
-    # 2 % of 273 are 5; a name that begins with the Chinese word for `I` is among them.
-    assert len(rows) == 273
+    # 2 % of 333 are 6; a name that begins with the Chinese word for `I` is among them.
+    assert len(rows) == 333
     assert len(wrong) <= 2, wrong
 
 
@@ -67,3 +67,19 @@ def test_refusals_never_become_chapters(half: str, lost: int) -> None:
     span = read_texts("good_dev")[0]["span"]
     rows = read_texts(f"refusals_{half}")
     assert sum(judge(row["text"], span).accepted for row in rows) <= lost
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_paraphrases_pass_the_whole_judge(half: str) -> None:
+    told = [(text, row["span"]) for row in read_texts(f"fluent_{half}") for text in row["good"]]
+    assert len(told) == 11
+    assert [text for text, span in told if not judge(text, span).accepted] == []
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_fluent_inventions_are_rejected(half: str) -> None:
+    told = [(text, row["span"]) for row in read_texts(f"fluent_{half}") for text in row["bad"]]
+    accepted = [text for text, span in told if judge(text, span).accepted]
+    # One in each half hides its exchanged people behind `excited`, as may a listener's answer.
+    assert len(told) == 14
+    assert len(accepted) <= 1, accepted

@@ -171,8 +171,10 @@ SPANISH = Voice(
         r"estoy|hare|soy|tengo|he leido|leo|prefiero|creo|considero)\b",
     ),
     speaker=pattern(
-        r"\b(?:yo|me|mi|mis|conmigo|lo siento|siento|lamento|perdon\w*|"
-        r"disculp\w+|agradezco|pienso)\b",
+        r"\b(?:yo|me|mi|mis|conmigo|lo siento|siento|lamento|agradezco|pienso)\b",
+        # Who asked another's pardon is told about.
+        r"(?<!pidio )(?<!pidió )(?<!pide )(?<!pidieron )(?<!piden )(?<!pedir )"
+        r"\b(?:perdon|disculp)(?!\w*(?:ó|aron|aba|aban)\b)\w*",
         r"\b(?:creo|puedo|podria|quiero|prefiero|debo|tengo|soy|estoy|voy|"
         r"paso|considero|entiendo)\b",
     ),
