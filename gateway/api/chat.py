@@ -13,7 +13,7 @@ from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
 from gateway.flows.reconcile import Incoming, prepare
-from gateway.wire.requests import check_id, parse_chat
+from gateway.wire.requests import check_id, is_no_id, parse_chat
 
 router = APIRouter()
 
@@ -70,7 +70,8 @@ def _read(request: Request, body: bytes) -> Incoming:
 
 def _named_conversation(request: Request) -> str | None:
     for name in context_of(request).settings.conversation_headers:
-        if value := request.headers.get(name):
+        value = request.headers.get(name, "")
+        if not is_no_id(value):
             return check_id(value, name)
     return None
 

@@ -33,16 +33,15 @@ Finding = dict[str, Any]
 def doctor_command(policies: Path | None, database_url: str | None, as_json: bool) -> None:
     """Check the database, the policies file and every backend. Changes nothing.
 
-    Ends with 0 where a turn could be served, with 1 where something is in the way. A backend that
-    is off or down is told, and is in the way only where no other is left: a model that nothing
-    serves is told, too.
+    Ends with 0 where every model could be served, with 1 where something is in the way. A backend
+    that is off or down is told, and is in the way only where a model has no other.
     """
     settings = settings_of(policies=policies, database_url=database_url)
     database = _check_database(settings)
     found, file = _check_policies(settings)
     backends = asyncio.run(_check_backends(file)) if file is not None else {}
-    ok = database["ok"] and found["ok"] and any(one["ok"] for one in backends.values())
     models = _check_models(file, backends) if file is not None else {}
+    ok = database["ok"] and found["ok"] and all(one["ok"] for one in models.values())
     report = {
         "ok": ok,
         "database": database,

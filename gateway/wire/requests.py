@@ -18,6 +18,9 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 SYSTEM_ROLES = frozenset({"system", "developer"})
 # Header and alias values: what can stand in a header, a log line and a URL.
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Placeholders that clients leave in an id's place before a chat has one: taken as an id, they
+# would throw all new chats together.
+_NO_IDS = frozenset({"", "new", "null", "none", "undefined"})
 # Fields the gateway answers for itself; all others are kept.
 _OWN_FIELDS = frozenset(
     {
@@ -135,6 +138,11 @@ def _check_message(index: int, message: object) -> None:
             )
 
 
+def is_no_id(value: str) -> bool:
+    """What clients send where they have no id yet: an empty field, or a word for nothing."""
+    return value.strip().lower() in _NO_IDS
+
+
 def check_id(value: str, name: str) -> str:
     """A conversation id or key as clients may choose it. Raises BadRequest."""
     if not _ID.fullmatch(value):
@@ -151,11 +159,12 @@ def _body_conversation(data: Mapping[str, Any]) -> str | None:
     named = [("metadata.conversation_id", (metadata or {}).get("conversation_id"))]
     named += [(name, data.get(name)) for name in ("session_id", "litellm_session_id")]
     for name, value in named:
-        if value is None or value == "":
+        if value is None:
             continue
         if not isinstance(value, str):
             raise BadRequest(f"`{name}` must be a string.", param=name)
-        return check_id(value, name)
+        if not is_no_id(value):
+            return check_id(value, name)
     return None
 
 

@@ -15,10 +15,14 @@ def report(run: Run, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_a_machine_that_is_ready(run: Run, seeded: Seeded) -> None:
+SERVED = POLICIES.replace("backend: local-glm", "backend: rehearsal")
+"""Every model has a backend that answers."""
+
+
+def test_a_model_that_nothing_serves_is_in_the_way(run: Run, seeded: Seeded) -> None:
     code, found = report(run)
-    assert code == 0
-    assert found["ok"] is True
+    assert code == 1
+    assert found["ok"] is False
     assert found["database"]["ok"] is True
     assert found["database"]["file"] == str(seeded.path)
     assert found["policies"]["problems"] == []
@@ -32,7 +36,7 @@ def test_a_machine_that_is_ready(run: Run, seeded: Seeded) -> None:
 
 
 def test_a_first_start_makes_nothing_yet(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "policies.yaml").write_text(POLICIES)
+    (tmp_path / "policies.yaml").write_text(SERVED)
     code, found = report(run)
     assert (code, found["database"]["says"]) == (0, "will be made at the first start")
     assert not (tmp_path / "foldgate.db").exists()

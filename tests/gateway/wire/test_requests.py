@@ -83,6 +83,8 @@ def test_limits(fields: dict[str, Any], limit: int | None) -> None:
         ({"session_id": "s", "litellm_session_id": "l"}, "s"),
         ({"litellm_session_id": "l"}, "l"),
         ({"metadata": {"conversation_id": ""}, "session_id": None}, None),
+        ({"metadata": {"conversation_id": "new"}, "session_id": "undefined"}, None),
+        ({"metadata": {"conversation_id": "Null"}, "session_id": "s"}, "s"),
         ({"metadata": None}, None),
         ({"prompt_cache_key": "p", "user": "u"}, None),
     ],
