@@ -26,6 +26,9 @@ from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
 
+# A client may send thousands of fields; a header of more than 8 KB loses it the whole answer.
+_NAMES_CHARS = 1_000
+
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
 _STREAM_HEADERS = (
@@ -48,6 +51,8 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
         names = ", ".join(
             name for name in prepared.dropped if name.isascii() and name.isprintable()
         )
+        if len(names) > _NAMES_CHARS:
+            names = names[:_NAMES_CHARS].rpartition(", ")[0] + ", ..."
         headers.append((b"x-foldgate-dropped-params", names.encode()))
     return headers
 

@@ -31,7 +31,8 @@ class EventParser:
     __slots__ = ("_after_return", "_rest", "_started")
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Grown in place and looked through once: a long event in small pieces costs its length.
+        self._rest = bytearray()
         self._after_return = False
         self._started = False
 
@@ -42,9 +43,9 @@ class EventParser:
             data = data.removeprefix(b"\xef\xbb\xbf")
         if self._after_return or b"\r" in data:
             data = self._unify_line_ends(data)
-        *blocks, self._rest = (self._rest + data).split(b"\n\n")
+        blocks = self._split(data)
         if len(self._rest) > MAX_EVENT_BYTES:
-            raise EventTooLarge(f"an event is longer than {MAX_EVENT_BYTES} bytes")
+            raise EventTooLarge(f"an event of more than {MAX_EVENT_BYTES} bytes")
         events: list[Event] = []
         for block in blocks:
             if block.startswith(b"data: ") and b"\n" not in block:
@@ -56,9 +57,21 @@ class EventParser:
     def close(self) -> list[Event]:
         """The events of what is left when the bytes end."""
         events: list[Event] = []
-        _read_block(self._rest, events)
-        self._rest = b""
+        _read_block(bytes(self._rest), events)
+        self._rest.clear()
         return events
+
+    def _split(self, data: bytes) -> list[bytes]:
+        """The blocks that `data` completes; what is left is kept."""
+        if self._rest:
+            before = len(self._rest) - 1
+            self._rest += data
+            if self._rest.find(b"\n\n", before) < 0:
+                return []
+            data = bytes(self._rest)
+        *blocks, rest = data.split(b"\n\n")
+        self._rest = bytearray(rest)
+        return blocks
 
     def _unify_line_ends(self, data: bytes) -> bytes:
         """LF for CRLF and CR; a CR at the very end stands for its line, and an LF that begins the

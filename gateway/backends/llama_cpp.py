@@ -17,6 +17,7 @@ import aiohttp
 from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.classification import classify_response, redact
+from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import ReplyBuilder
@@ -296,9 +297,14 @@ class LlamaCpp:
             raise self._explain(error, in_body=True) from error
 
     async def _read_rest(self, response: aiohttp.ClientResponse, deadline: float) -> bytes:
+        body = bytearray()
         try:
             async with asyncio.timeout_at(deadline):
-                return await response.read()
+                while more := await response.content.readany():
+                    body += more
+                    if len(body) > MAX_EVENT_BYTES:
+                        raise self._fault(FaultKind.MALFORMED, "sends an answer without end")
+                return bytes(body)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._noted(self._explain(error, in_body=True)) from error
 
@@ -310,8 +316,8 @@ class LlamaCpp:
                 while len(body) < ERROR_BODY_BYTES and (more := await response.content.readany()):
                     body += more
         except (TimeoutError, aiohttp.ClientError, OSError):
-            return body
-        return body
+            return body[:ERROR_BODY_BYTES]
+        return body[:ERROR_BODY_BYTES]
 
     def _explain(self, error: Exception, in_body: bool = False) -> UpstreamFault:
         if isinstance(error, TimeoutError):

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from gateway.backends.classification import classify_payload, classify_response, redact
-from gateway.backends.events import DATA, EventParser, EventTooLarge
+from gateway.backends.events import DATA, MAX_EVENT_BYTES, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.wire.json_text import loads
 from policies.schema import Timeouts
@@ -163,9 +163,15 @@ class Tap(httpx.AsyncBaseTransport):
             yield data
 
     async def _read_rest(self, response: httpx.Response) -> bytes:
+        body = bytearray()
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await response.aread()
+                async for more in response.aiter_bytes():
+                    body += more
+                    if len(body) > MAX_EVENT_BYTES:
+                        what = "sends an answer without end"
+                        raise self._end(self._name(FaultKind.MALFORMED, what))
+                return bytes(body)
         except (TimeoutError, httpx.HTTPError, OSError) as error:
             raise self._end(self._explain(error, in_body=True)) from error
         finally:
@@ -181,10 +187,10 @@ class Tap(httpx.AsyncBaseTransport):
                     if len(body) >= ERROR_BODY_BYTES:
                         break
         except (TimeoutError, httpx.HTTPError, OSError):
-            return body
+            return body[:ERROR_BODY_BYTES]
         finally:
             await response.aclose()
-        return body
+        return body[:ERROR_BODY_BYTES]
 
     def _end(self, fault: UpstreamFault) -> httpx.ReadError:
         """Keep a fault; the error that LiteLLM gets to see. Never a ConnectError: on that its

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+from gateway.api.sse import turn_headers
+from gateway.flows.turn import Turn
 from tests.gateway.api.conftest import Opener
 
 LINE = ("local", "", "c")
@@ -94,3 +97,14 @@ async def test_how_often_a_client_tried_is_a_number_of_any_length(opened: Opener
             )
             await client.ask(door.app)
             assert client.sent[0]["status"] == 400
+
+
+def test_thousands_of_dropped_fields_make_no_header_that_loses_the_answer() -> None:
+    names = tuple(f"field_{number:04}" for number in range(3_000))
+    begun = SimpleNamespace(conversation=SimpleNamespace(id="c"), view_kind="verbatim")
+    prepared = SimpleNamespace(begun=begun, backend=SimpleNamespace(name="b"), dropped=names)
+    told = dict(turn_headers(cast(Turn, SimpleNamespace(prepared=prepared))))
+    value = told[b"x-foldgate-dropped-params"].decode()
+    *first, last = value.split(", ")
+    # 12 characters a name with its comma: 83 whole ones in 1,000.
+    assert (first, last) == (list(names[:83]), "...")

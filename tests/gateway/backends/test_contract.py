@@ -2,6 +2,7 @@
 fault to the flows, and what had been received is given first."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
@@ -338,3 +339,15 @@ async def test_lone_surrogates_pass_both_ways(server: FaultServer, backend: Remo
 async def test_a_healthy_backend_says_so(server: FaultServer, backend: Remote) -> None:
     server.routes["/health"] = answer(200, {"status": "ok"})
     assert (await backend.health()).ok
+
+
+async def test_an_error_that_swells_is_read_as_far_as_it_says_something(
+    server: FaultServer, backend: Remote
+) -> None:
+    """50 MB of blanks in 50 KB: whoever matches patterns on all of it stands still for minutes."""
+    swollen = gzip.compress(b" " * 50_000_000)
+    server.play(*[answer(500, swollen, {"Content-Encoding": "gzip"})] * 2)
+    for ask in (take, take_whole):
+        _, fault = await ask(backend, make_call(stream=ask is take))
+        assert fault is not None
+        assert (fault.kind, len(fault.what) < 1_000) == (K.SERVER, True)

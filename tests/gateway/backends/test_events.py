@@ -61,3 +61,15 @@ def test_an_endless_event_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_EVENT_BYTES", 10)
     with pytest.raises(EventTooLarge):
         parse(b"data: 12345678")
+
+
+def test_a_long_event_in_small_pieces_is_put_together_once() -> None:
+    """Each byte is copied a few times, not once for every piece behind it: 8 MB in pieces of 16
+    bytes were 2 TB of copies."""
+    piece = b"0123456789abcdef"
+    parser = EventParser()
+    assert parser.feed(b"data: ") == []
+    assert all(parser.feed(piece) == [] for _ in range(524_288))
+    assert parser.feed(b"\n") == []
+    assert parser.feed(b"\ndata: 1\n") == [(DATA, piece * 524_288)]
+    assert parser.close() == [(DATA, b"1")]
