@@ -13,6 +13,7 @@ from policies.judge.inventions import is_invented
 from policies.judge.language import is_wrong_language
 from policies.judge.leaks import leaks_frame
 from policies.judge.loops import is_loop
+from policies.judge.moralising import is_moralising
 from policies.judge.reading import has_words
 from policies.judge.refusal import is_refusal, is_safety_end
 from policies.judge.sizes import is_degenerate, is_long
@@ -82,9 +83,13 @@ def _shared_rules(heard: Heard, asked_chars: int) -> tuple[Rule, ...]:
         ("degenerate", lambda prose: is_degenerate(prose, heard.weight, asked_chars)),
         ("long", lambda prose: is_long(prose, heard.weight, asked_chars)),
         ("frame-leak", lambda prose: leaks_frame(prose, heard)),
-        ("ungrounded", lambda prose: is_ungrounded(prose, heard) or is_invented(prose, heard)),
+        ("ungrounded", lambda prose: _is_baseless(prose, heard)),
         ("truncated", is_cut),
     )
+
+
+def _is_baseless(prose: str, heard: Heard) -> bool:
+    return any(rule(prose, heard) for rule in (is_ungrounded, is_invented, is_moralising))
 
 
 def _judge(

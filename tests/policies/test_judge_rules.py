@@ -15,6 +15,7 @@ from policies.judge.inventions import is_invented
 from policies.judge.language import is_english, is_wrong_language
 from policies.judge.leaks import leaks_frame
 from policies.judge.loops import is_loop
+from policies.judge.moralising import is_moralising
 from policies.judge.numbers import spoken_values, values
 from policies.judge.reading import fold, is_unspaced, quotations, sentences, unquote, weight
 from policies.judge.roots import root
@@ -483,6 +484,41 @@ def test_nobodys_kin_is_invented_where_no_speaker_is_named() -> None:
     prose = "Nell was at the shed with her wife Oscar, and it was the day of the regatta in June."
     assert is_invented(prose, MARKET)
     assert not is_invented(prose, _heard(*MARKET.texts, "Nell and Oscar sing."))
+
+
+# Moralising
+
+
+@pytest.mark.parametrize(
+    ("prose", "moralising"),
+    [
+        ("The passage highlights how Mara waits.", True),
+        ("In this story, Mara waits for Finn with a boat.", True),
+        ("This scene also reminds of trust between friends.", True),
+        (
+            "Mara's loyalty is a testament to their bond. The night serves as a reminder of it.",
+            True,
+        ),
+        ("Finn's journey is deeply inspiring, and it carries a message of hope.", True),
+        (
+            "Their plan reminds us of the power of trust and perseverance, and inspired others.",
+            True,
+        ),
+        # One phrase is a manner; quoted ones are somebody's own.
+        ("Mara called his skill a testament to practice.", False),
+        ("Finn said: “The passage highlights danger.” Mara nodded.", False),
+        ("The scene was quiet. They waited in the passage under the bridge.", False),
+        (GOOD, False),
+    ],
+)
+def test_moralising(prose: str, moralising: bool) -> None:
+    assert is_moralising(prose, HEARD) is moralising
+
+
+def test_a_talk_about_a_story_may_be_told() -> None:
+    talk = _heard("I read the story of the fox.", "It is a testament to courage. Remind us of it!")
+    assert not is_moralising("In the story, the fox runs. The story teaches patience.", talk)
+    assert not is_moralising("It is a testament to courage, and its message of hope stays.", talk)
 
 
 # Continuation
