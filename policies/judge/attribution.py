@@ -100,7 +100,7 @@ def _words_of_their_own(lines: Sequence[tuple[str, str]], names: set[str]) -> di
 
 def _clauses(told: str, names: set[str]) -> Iterator[_Clause]:
     any_name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    joint = re.compile(rf",? (?:while|whereas|but) (?=(?:{any_name})\b)|; ")
+    joint = re.compile(rf"(?:,? (?:while|whereas|but)|, and) (?=(?:{any_name})\b)|; ")
     start = re.compile(
         rf"\W*(?:\w+ly,? |however,? |in fact,? )?"
         rf"(?:(they)\b|({any_name})(?:'s)?\b(?:,? (?:and|&) ({any_name})\b)?)"

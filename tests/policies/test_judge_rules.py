@@ -631,6 +631,10 @@ REGATTA = Heard(
             False,
         ),
         (
+            "Oscar was in the rain, and Nell spent the day on sourdough with rye from the oven.",
+            True,
+        ),
+        (
             "Oscar told Nell that the varnish on the hull of the dinghy was old, and it was so.",
             True,
         ),
