@@ -169,13 +169,14 @@ class Tap(httpx.AsyncBaseTransport):
                 async for more in response.aiter_bytes():
                     body += more
                     if len(body) > MAX_EVENT_BYTES:
-                        what = "sends an answer without end"
-                        raise self._end(self._name(FaultKind.MALFORMED, what))
-                return bytes(body)
+                        break
         except (TimeoutError, httpx.HTTPError, OSError) as error:
             raise self._end(self._explain(error, in_body=True)) from error
         finally:
             await response.aclose()
+        if len(body) > MAX_EVENT_BYTES:
+            raise self._end(self._name(FaultKind.MALFORMED, "sends an answer without end"))
+        return bytes(body)
 
     async def _read_error(self, response: httpx.Response) -> bytes:
         """The body of an error as far as it comes: the status alone says much already."""

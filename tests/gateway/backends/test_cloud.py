@@ -304,3 +304,13 @@ async def test_a_whole_answer_is_relayed_byte_for_byte(server: FaultServer, back
     body = completion("ok") | {"provider_field": [1]}
     server.play(answer(200, body))
     assert (await backend.complete(make_call(stream=False))).data == json.dumps(body).encode()
+
+
+async def test_an_answer_without_end_is_read_to_a_bound(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.backends.tap.MAX_EVENT_BYTES", 1_000)
+    server.play(answer(200, completion("x" * 2_000)))
+    _, fault = await take_whole(make_cloud(server), make_call(stream=False))
+    assert fault is not None
+    assert (fault.kind, "without end" in fault.what) == (K.MALFORMED, True)
