@@ -428,6 +428,9 @@ MARKET = Heard(
 )
 
 
+KEPT = "Nell was at the shed to sand the hull of the dinghy, and the varnish was peeling."
+
+
 @pytest.mark.parametrize(
     ("prose", "invented"),
     [
@@ -435,17 +438,20 @@ MARKET = Heard(
         ("Nell was excited to tell Oscar that her mother made the decision to help her.", False),
         ("Oscar praised it and emphasized that the baking was done for the market by noon.", False),
         ("In 1999 and twice in the sixty days of it, Nell was at the shed with her mom.", False),
-        # One sentence of three things unheard, two unheard things, and three beside two heard.
-        ("Nell was at the shed and it was good. A burglar stole the violin from the cellar.", True),
-        ("Nell was at the shed and it was good. A burglar was in the cellar with her.", False),
+        # Three of four words unheard, beside four and more of which a quarter is; two unheard;
+        # three beside fewer than four; three beside four of which two are unheard.
+        (f"{KEPT} A burglar stole the violin from the shed.", True),
+        (f"{KEPT} A burglar was in the cellar with her.", False),
+        ("Nell was at the shed and it was the day. A burglar stole the violin.", False),
         (
-            "Nell and the burglar stole the violin in the shed by the market at noon with her.",
+            "Nell sanded a hull in the castle with a lantern, and it was the day for her."
+            " A burglar stole the violin of the queen for his own.",
             False,
         ),
-        # Five of ten over several sentences.
+        # Two sentences of three unheard things each.
         (
-            "Nell sold the dinghy to a dentist and the pirate. The regatta was in the rain of the"
-            " market. Oscar was at the hull with a parrot and with an umbrella, in the shed.",
+            "A burglar stole the violin, and it was the night. The queen of the castle fainted."
+            " Nell was at the shed with her.",
             True,
         ),
         # Praise, and nothing told: 150 characters and more with none, 250 with one heard word.
@@ -475,9 +481,16 @@ def test_inventions(prose: str, invented: bool) -> None:
 
 @pytest.mark.parametrize("other", [RUSSIAN, SPANISH, JAPANESE])
 def test_translated_talk_is_no_invention(other: str) -> None:
-    prose = "Nell was at the shed and it was good. A burglar stole the violin from the cellar."
+    prose = f"{KEPT} A burglar stole the violin from the cellar."
     assert is_invented(prose, _heard(*MARKET.texts))
     assert not is_invented(prose, _heard(*MARKET.texts, other))
+
+
+def test_one_wholly_unheard_sentence_is_enough_where_much_was_said() -> None:
+    prose = "It was the day of the market for Nell. The burglar stole a violin with the queen."
+    assert not is_invented(prose, MARKET)
+    # Seven times 287 characters of source are 2,009.
+    assert is_invented(prose, Heard([*MARKET.lines] * 7))
 
 
 def test_nobodys_kin_is_invented_where_no_speaker_is_named() -> None:

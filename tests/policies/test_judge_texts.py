@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 
 from policies.judge import is_refusal
+from policies.judge.heard import Heard
+from policies.judge.inventions import is_invented
 from tests.policies.judge_spans import judge, read_texts
 
 LANGUAGES = {"en", "es", "ja", "ko", "ru", "zh"}
@@ -76,10 +78,17 @@ def test_paraphrases_pass_the_whole_judge(half: str) -> None:
     assert [text for text, span in told if not judge(text, span).accepted] == []
 
 
-@pytest.mark.parametrize("half", ["dev", "held"])
-def test_fluent_inventions_are_rejected(half: str) -> None:
+@pytest.mark.parametrize(("half", "lost"), [("dev", 3), ("held", 2)])
+def test_fluent_inventions_are_rejected(half: str, lost: int) -> None:
     told = [(text, row["span"]) for row in read_texts(f"fluent_{half}") for text in row["bad"]]
     accepted = [text for text, span in told if judge(text, span).accepted]
-    # One in each half hides its exchanged people behind `excited`, as may a listener's answer.
+    # Exchanged people behind `excited` may be a listener's answer; a lone invented sentence in a
+    # short span may be a paraphrase.
     assert len(told) == 14
-    assert len(accepted) <= 1, accepted
+    assert len(accepted) <= lost, accepted
+
+
+def test_free_paraphrases_are_no_inventions() -> None:
+    told = [(text, row["span"]) for row in read_texts("paraphrases") for text in row["good"]]
+    assert len(told) == 14
+    assert [text for text, span in told if is_invented(text, Heard(span))] == []
