@@ -71,6 +71,7 @@ def test_a_file_with_problems_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_the_cloud_is_imported_by_nobody_who_does_not_use_it(tmp_path: Path) -> None:
+    """D17."""
     settings(tmp_path)
     code = (
         "import sys; from pathlib import Path;"

@@ -133,6 +133,7 @@ def test_a_real_change_is_followed() -> None:
     ],
 )
 def test_first_ratio(text: str, ratio: float) -> None:
+    """D15: emoji cost more tokens than they are characters."""
     assert first_ratio(text) == pytest.approx(ratio)
 
 

@@ -41,6 +41,7 @@ def test_a_good_chapter_is_accepted_as_it_was_written() -> None:
     ],
 )
 def test_only_a_native_stop_is_complete(finish_reason: str | None, reason: str) -> None:
+    """B01, B04: a list of what is whole, not of what is broken."""
     assert judge(GOOD, finish_reason=finish_reason) == Verdict(False, (reason,), "")
 
 
@@ -76,6 +77,7 @@ def test_the_frame_is_taken_off(output: str, text: str) -> None:
     ],
 )
 def test_what_is_outside_the_frame_is_no_chapter(output: str, reasons: tuple[str, ...]) -> None:
+    """A11, A18: an answer without the frame, and a frame without text."""
     verdict = judge(output, framed=True)
     assert (verdict.accepted, verdict.text) == (False, "")
     assert verdict.reasons[: len(reasons)] == reasons
@@ -137,12 +139,14 @@ def test_without_a_frame_prose_is_prose_and_json_is_unwrapped(output: str) -> No
     ],
 )
 def test_every_reason_has_its_output(output: str, reason: str) -> None:
+    """A10, A11, A12, B17: each way to miss a summary has its name."""
     verdict = judge(output)
     assert not verdict.accepted
     assert reason in verdict.reasons
 
 
 def test_a_long_refusal_is_one() -> None:
+    """A01: length alone tells nothing of an output."""
     text = (
         "Thank you for sharing this. After thinking it over, this is not a recap I am willing to"
         " produce. "
@@ -172,6 +176,7 @@ def test_a_long_refusal_is_one() -> None:
     ],
 )
 def test_spellings_of_one_refusal_are_one(spelling: str) -> None:
+    """A05: marks, blanks and widths that look alike are alike."""
     assert is_refusal(spelling)
 
 
@@ -183,6 +188,7 @@ def test_labels_before_a_refusal_do_not_hide_it() -> None:
 
 
 def test_what_is_stored_keeps_its_spelling() -> None:
+    """A05: alike for the rule, and stored as it was written."""
     curly = GOOD.replace("'", "\u2019") + " \u201cI will whistle twice,\u201d he said.\u00a0\u2026"
     assert judge(curly).text == curly
 
@@ -204,6 +210,7 @@ def test_what_is_stored_keeps_its_spelling() -> None:
     ],
 )
 def test_a_quoted_or_told_refusal_is_none(told: str) -> None:
+    """A20: a talk about refusals may be told."""
     assert not is_refusal(told)
 
 

@@ -83,6 +83,7 @@ def test_a_message_without_content_says_nothing() -> None:
     ],
 )
 def test_message_chars(message: dict[str, Any], chars: int) -> None:
+    """D09, D13: what is no text has its allowance."""
     assert message_chars(message, 3_000) == chars
 
 

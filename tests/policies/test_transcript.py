@@ -75,6 +75,7 @@ def result(content: Any, key: str = "t1", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_render_span(messages: list[dict[str, Any]], lines: list[tuple[str, str]]) -> None:
+    """A14, E13: plain text, without anybody's reasoning."""
     assert render_span(messages, NAMES) == [Line(*line) for line in lines]
 
 

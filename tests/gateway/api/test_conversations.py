@@ -251,6 +251,7 @@ def routes_with_an_id(door: Door) -> list[tuple[str, str]]:
 
 
 async def test_anothers_id_is_answered_like_an_unknown_one(opened: Opener) -> None:
+    """I04."""
     async with opened(keys={"ka": "anna", "kb": "bert"}) as door:
         conversation, nodes = door.store.writing(
             add_conversation, talk(3), owner="anna", alias="chat-1"
@@ -309,6 +310,7 @@ def files_of(database: Path) -> bytes:
 
 
 async def test_deletion_leaves_no_byte_of_it(opened: Opener, tmp_path: Path) -> None:
+    """I07."""
     word = "ORCHID-7"
     async with opened() as door:
         kept, _ = door.store.writing(add_conversation, [{"role": "user", "content": "KEPT-1"}])

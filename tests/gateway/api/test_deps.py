@@ -45,6 +45,7 @@ async def test_keys_at_the_door(opened: Opener, headers: dict[str, str], status:
 
 
 async def test_keys_rotate_and_the_owner_stays(opened: Opener) -> None:
+    """I03."""
     async with opened(keys={"old": "anna"}) as door:
         made, _ = door.store.writing(add_conversation, talk(1), owner="anna")
     async with opened(keys={"new": "anna"}) as door:

@@ -58,6 +58,7 @@ def chat(stream: bool) -> dict[str, Any]:
 
 
 async def test_who_stands_in_line_hears_pings(opened: Opener) -> None:
+    """F08: bare comments."""
     async with opened(hold_seconds=0.0, ping_seconds=0.001) as door:
         await door.context.turns.enter(LINE)
         client = Client(chat(stream=True), x_conversation_id="c")

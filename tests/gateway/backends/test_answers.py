@@ -99,6 +99,7 @@ def test_any_cut_of_the_bytes_gives_the_same(cuts: list[int]) -> None:
     ],
 )
 def test_faults_come_after_what_came_before_them(events: Events, kind: K, given_text: str) -> None:
+    """A13, B03, B04, B07, B22, F01, F04, F20: an end is no proof of an answer."""
     chunks, fault = read(*events)
     assert fault is not None
     assert (fault.kind, text(chunks)) == (kind, given_text)
@@ -128,6 +129,7 @@ def test_faults_come_after_what_came_before_them(events: Events, kind: K, given_
     ],
 )
 def test_what_is_tolerated(events: Events, given_text: str, finish: str) -> None:
+    """F19, F20: null forms, and what comes after the end."""
     chunks, fault = read(*events)
     assert fault is None
     assert text(chunks) == given_text
@@ -250,6 +252,7 @@ def test_a_good_answer_is_given_byte_for_byte() -> None:
     ],
 )
 def test_faults_of_whole_answers(body: Any, kind: K) -> None:
+    """A13, B02, B04."""
     with pytest.raises(UpstreamFault) as caught:
         check(body)
     assert caught.value.kind is kind
@@ -269,6 +272,7 @@ def test_an_interrupted_answer_carries_what_came() -> None:
     [("BLOCKLIST", "content_filter"), ("content_filter", "content_filter")],
 )
 def test_a_filter_is_no_fault(native: str, finish: str) -> None:
+    """A17."""
     answer = check(completion("", native))
     assert answer.parsed["choices"][0]["finish_reason"] == finish
     assert json.loads(answer.data) == answer.parsed

@@ -163,6 +163,7 @@ async def test_a_refused_key_is_unhealthy_for_a_while(server: FaultServer) -> No
 
 
 async def test_usage_is_never_made_up(server: FaultServer, backend: Cloud) -> None:
+    """D16: no table of another family stands in for a figure."""
     server.play(stream(role(), delta("ok"), end("stop"), DONE))
     reply, fault = await take(backend, make_call())
     assert (fault, reply.usage) == (None, None)

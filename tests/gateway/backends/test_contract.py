@@ -74,6 +74,7 @@ async def test_the_bytes_of_a_stream_are_relayed(server: FaultServer, backend: R
 
 @pytest.mark.parametrize("cut_every", [1, 2, 3, 7, 64])
 async def test_a_stream_cut_anywhere(server: FaultServer, backend: Remote, cut_every: int) -> None:
+    """F05: also amid a letter."""
     events = (role(), delta("你好🎉"), end("stop"), DONE)
     server.play(stream(*events, cut_every=cut_every))
     reply, fault = await take(backend, make_call())
@@ -128,6 +129,7 @@ FAULTS: list[tuple[Exchange, K, str]] = [
 async def test_faults_of_streams(
     server: FaultServer, backend: Remote, exchange: Exchange, kind: K, given: str
 ) -> None:
+    """B03, B04, B22, F01, F04, F16, F20: the same on every route."""
     server.play(exchange)
     reply, fault = await take(backend, make_call())
     assert fault is not None
@@ -154,6 +156,7 @@ STALLS: list[tuple[Exchange, str]] = [
 async def test_silence_ends_in_a_timeout(
     server: FaultServer, hasty: Remote, exchange: Exchange, given: str
 ) -> None:
+    """F18."""
     server.play(exchange)
     reply, fault = await take(hasty, make_call())
     assert fault is not None
@@ -168,13 +171,14 @@ async def test_the_silence_after_the_end_breaks_nothing(server: FaultServer, has
 
 
 async def test_pings_count_as_life(server: FaultServer, hasty: Remote) -> None:
-    """Forty pings, 10 ms apart: 0.4 s before the first chunk, twice the time for a first token."""
+    """F07: forty pings in 0.4 s before the first chunk, twice the time for a first token."""
     server.play(stream(*[b": ping\n\n"] * 40, role(), delta("Hi"), end("stop"), DONE, pause=0.01))
     reply, fault = await take(hasty, make_call())
     assert (reply.text, fault) == ("Hi", None)
 
 
 async def test_pings_do_not_keep_a_call_alive_for_ever(server: FaultServer, hasty: Remote) -> None:
+    """F07."""
     server.play(stream(*[b": ping\n\n"] * 5_000, pause=0.01))
     _, fault = await take(hasty, make_call())
     assert fault is not None and fault.kind is K.TIMEOUT
@@ -208,7 +212,7 @@ async def test_the_figures_of_an_overflow(server: FaultServer, backend: Remote) 
 
 
 async def test_nothing_is_lost_on_a_slow_reader(server: FaultServer, backend: Remote) -> None:
-    """The connection breaks while the reader is busy elsewhere: it gets what had come."""
+    """F16: the connection breaks while the reader is busy elsewhere: it gets what had come."""
     server.play(stream(role(), *map(delta, "ABC"), end="reset"))
     chunks = backend.stream(make_call())
     first = await anext(chunks)
@@ -229,6 +233,7 @@ async def test_nothing_is_lost_on_a_slow_reader(server: FaultServer, backend: Re
 async def test_cancelling_before_the_first_byte(
     server: FaultServer, backend: Remote, streamed: bool
 ) -> None:
+    """F12."""
     server.play(Exchange((), "stall"))
     run = take if streamed else take_whole
     task = asyncio.create_task(cast(Any, run(backend, make_call(stream=streamed))))
@@ -243,6 +248,7 @@ async def test_cancelling_before_the_first_byte(
 async def test_cancelling_in_the_middle(
     server: FaultServer, backend: Remote, streamed: bool
 ) -> None:
+    """F12: the connection is closed within a second."""
     whole = answer(200, completion("a long answer"), end="stall")
     begun = stream(role(), delta("a"), end="stall")
     server.play(begun if streamed or backend.kind == "llama_cpp" else whole)
@@ -300,6 +306,7 @@ def play_whole(server: FaultServer, backend: Remote, content: str, reason: str |
 async def test_faults_of_whole_answers(
     server: FaultServer, backend: Remote, content: str, reason: str | None, kind: K
 ) -> None:
+    """A13, B04."""
     play_whole(server, backend, content, reason)
     _, fault = await take_whole(backend, make_call(stream=False))
     assert fault is not None and fault.kind is kind
@@ -311,6 +318,7 @@ async def test_faults_of_whole_answers(
 
 @pytest.mark.parametrize("native", ["BLOCKLIST", "SPII", "IMAGE_SAFETY", "content_filter"])
 async def test_a_filter_is_relayed(server: FaultServer, backend: Remote, native: str) -> None:
+    """A17: 200 and content_filter, not a fault of the gateway's."""
     play_whole(server, backend, "", native)
     reply, fault = await take_whole(backend, make_call(stream=False))
     assert fault is None and reply is not None

@@ -54,6 +54,7 @@ def test_any_cut_gives_the_same_events(cuts: list[int]) -> None:
 
 
 def test_every_single_byte_alone() -> None:
+    """F05."""
     assert parse(*(bytes([byte]) for byte in STREAM)) == parse(STREAM)
 
 

@@ -68,4 +68,5 @@ def test_nothing_is_retryable_once_a_part_was_given() -> None:
     ],
 )
 def test_only_true_ends_end_an_answer(native: object, finish: str | None) -> None:
+    """B03, B04: what is not known to be an end is none."""
     assert read_finish(native) == finish

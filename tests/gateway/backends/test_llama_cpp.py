@@ -111,6 +111,7 @@ async def test_headers_hold_the_key_and_no_conversation(server: FaultServer) -> 
 async def test_summaries_do_not_think(
     server: FaultServer, backend: LlamaCpp, purpose: Any, thinks: bool
 ) -> None:
+    """B21."""
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
     server.play(GOOD)
     await take(backend, make_call(purpose=purpose, response_format=form))
@@ -154,6 +155,7 @@ async def test_proxies_of_the_environment_are_not_asked(
 async def test_the_window_is_read_and_believed_for_a_while(
     server: FaultServer, backend: LlamaCpp, clock: Clock
 ) -> None:
+    """B06: a slot's window, not the server's total."""
     server.routes["/props"] = props(4096, 2)
     assert [await backend.window(), await backend.window()] == [4096, 4096]
     assert (backend.window_tokens, backend.total_slots) == (4096, 2)
@@ -173,6 +175,7 @@ async def test_a_restarted_server_is_asked_again(server: FaultServer, backend: L
 
 
 async def test_an_overflow_teaches_the_window(server: FaultServer, backend: LlamaCpp) -> None:
+    """B06."""
     body = {"error": {"type": "exceed_context_size_error", "n_prompt_tokens": 9, "n_ctx": 1024}}
     server.play(answer(400, body))
     await take(backend, make_call())
@@ -220,6 +223,7 @@ async def test_counting(server: FaultServer, backend: LlamaCpp) -> None:
 async def test_a_server_without_a_counter_is_asked_once(
     server: FaultServer, backend: LlamaCpp
 ) -> None:
+    """D17: what cannot count falls back to characters."""
     assert [await backend.count_tokens(()), await backend.count_tokens(())] == [None, None]
     assert len(server.requests) == 1
 

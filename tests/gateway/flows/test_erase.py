@@ -20,6 +20,7 @@ from tests.gateway.seeds import NOW, POLICIES, add_conversation, add_memory, tal
 
 
 async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
+    """I08."""
     policies = tmp_path / "policies.yaml"
     policies.write_text(POLICIES)
     url = f"sqlite:///{tmp_path / 'foldgate.db'}"

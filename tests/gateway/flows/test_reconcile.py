@@ -133,6 +133,7 @@ async def test_a_client_may_send_only_what_is_new(house: House) -> None:
 
 
 async def test_yes_twice_is_two_messages(house: House) -> None:
+    """I13."""
     for _ in range(2):
         await house.say("yes", id="c")
     assert [content for _, content in house.told("c")] == ["yes", "Reply 1.", "yes", "Reply 2."]
@@ -178,6 +179,7 @@ async def test_an_echoed_call_before_its_result_is_known_and_the_system_text_sta
 
 @pytest.mark.parametrize("id", [None, "chat-7"])
 async def test_the_same_history_again_is_a_retry(house: House, id: str | None) -> None:
+    """I13."""
     history = await chat(house, "one", id=id)
     house.local.answers = [UpstreamFault(FaultKind.REFUSED, "no")]
     await house.try_to_say(*history, user("two"), id=id)
@@ -284,6 +286,7 @@ async def test_a_first_turn_tried_again_is_no_older_chat_with_the_same_opening(
 
 
 async def test_the_same_opening_in_two_chats_stays_two(house: House) -> None:
+    """I02."""
     one = await house.say("hi")
     two = await house.say("hi")
     assert one.conversation != two.conversation
@@ -314,6 +317,7 @@ async def test_a_reply_that_we_did_not_give_finds_nothing(house: House) -> None:
 async def test_two_owners_with_one_id_have_two_conversations(
     house: House, others: dict[str, str]
 ) -> None:
+    """I04."""
     mine = await house.say("my secret is 42", id="chat")
     theirs = await house.say("what did we discuss?", id="chat", **others)
     assert theirs.conversation != mine.conversation
@@ -324,6 +328,7 @@ async def test_two_owners_with_one_id_have_two_conversations(
 
 
 async def test_two_owners_with_one_history_have_two_conversations(house: House) -> None:
+    """I01."""
     history = await chat(house, "hi", owner="ann")
     said = await house.say(*history, user("go on"), owner="bob")
     assert count(house, "conversations") == 2
@@ -337,6 +342,7 @@ async def test_an_unknown_id_begins_a_conversation_under_that_alias(house: House
 
 
 async def test_another_model_or_backend_changes_nothing(house: House) -> None:
+    """I03."""
     history = await chat(house, "one")
     said = await house.say(*history, user("two"), model="cloudy")
     assert count(house, "conversations") == 1

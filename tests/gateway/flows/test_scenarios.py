@@ -195,6 +195,7 @@ async def test_5_chapters_made_elsewhere_are_used(house: House) -> None:
 
 
 async def test_6_two_full_histories_at_once_branch(house: House) -> None:
+    """I22."""
     history: list[Say] = []
     await talk(house, history, 2)
     turns = await asyncio.gather(
@@ -253,6 +254,7 @@ async def delete(house: House, id: str) -> None:
 
 
 async def test_8_deletion_with_a_summary_in_flight(house: House) -> None:
+    """I08."""
     history: list[Say] = []
     await to_the_debt(house, history, id="c")
     house.clock.ms += 60_000
@@ -548,7 +550,7 @@ async def test_a_refusal_as_a_gist_gives_way_too_and_nothing_is_lost(house: Hous
 
 
 async def test_a_failed_summary_changes_nothing(house: House) -> None:
-    """Law 8: quarantined output, a postponed job; view and memory stay byte for byte."""
+    """A02, B20: Law 8: quarantined output, a postponed job; view and memory stay byte for byte."""
     history: list[Say] = []
     said = await to_a_fold(house, history)
     while not house.pending():

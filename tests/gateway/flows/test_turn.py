@@ -104,6 +104,7 @@ async def test_the_ratio_stays_within_bounds_whatever_is_told(house: House) -> N
     "said", [[delta({"content": " \n​"}), delta({}, "stop")], [delta({}, "stop")]]
 )
 async def test_an_empty_reply_is_not_stored(house: House, said: list[Any]) -> None:
+    """B22: no row without text, whatever the end says."""
     house.local.answers = [said]
     await house.say("hi", id="c")
     assert house.told("c") == [("user", "hi")]
@@ -112,6 +113,7 @@ async def test_an_empty_reply_is_not_stored(house: House, said: list[Any]) -> No
 
 
 async def test_reasoning_alone_is_kept_and_left_out_of_prompts(house: House) -> None:
+    """B21: an allowance that went into thinking."""
     house.local.answers = [[delta({"reasoning_content": "Hmm."}), delta({}, "length")]]
     await house.say("hi", id="c")
     stored = loads(house.path("c")[-1].raw)
@@ -141,6 +143,7 @@ async def test_half_an_emoji_in_each_of_two_pieces(house: House) -> None:
 
 
 async def test_a_break_leaves_what_came_marked(house: House) -> None:
+    """B03, F01, F04: not recorded as whole."""
     broken = fault(FaultKind.INTERRUPTED, partial=True)
     house.local.answers = [[*deltas("Half of an answer")[:3], broken]]
     heard = ""
@@ -173,6 +176,7 @@ async def test_a_whole_answer_that_broke_off_is_kept_as_partial(house: House) ->
 async def test_a_client_that_leaves_cancels_the_upstream_and_keeps_what_came(
     house: House,
 ) -> None:
+    """F12."""
     turn = await house.open(user("hi"), id="c")
     stream = turn.stream()
     await anext(stream)
@@ -201,6 +205,7 @@ async def test_leaving_before_the_first_byte_stores_no_reply(house: House) -> No
 
 
 async def test_leaving_while_a_whole_answer_is_made(house: House) -> None:
+    """F12: without a stream too."""
     never = asyncio.Event()
     house.local.opens = never.wait
     turn = await house.open(user("hi"), id="c", stream=False)
@@ -282,6 +287,7 @@ async def test_a_bug_in_the_relay_is_no_running_attempt(house: House) -> None:
 async def test_before_the_first_byte_the_next_tier_serves_with_its_own_view(
     house: House, kind: FaultKind
 ) -> None:
+    """B09: built for the window of the one that serves."""
     history: list[Say] = []
     while not house.folds():
         history.append(user(LONG + str(len(history))))
@@ -299,6 +305,7 @@ async def test_before_the_first_byte_the_next_tier_serves_with_its_own_view(
 
 @pytest.mark.parametrize("kind", [FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER])
 async def test_what_may_do_better_is_sent_once_more(house: House, kind: FaultKind) -> None:
+    """B07, B22: an empty success is a failure, tried once more."""
     house.local.answers = [fault(kind)]
     said = await house.say("hi", id="c")
     assert said.text == "Reply 2."
@@ -344,6 +351,7 @@ async def test_one_budget_spans_retries_and_fallbacks(house: House) -> None:
 
 
 async def test_the_client_learns_what_was_wrong_with_the_first(house: House) -> None:
+    """B09."""
     house.local.answers = [fault(FaultKind.OVERLOADED, retry_after=7)]
     house.cloud.answers = [fault(FaultKind.AUTH)]
     with pytest.raises(UpstreamFault) as told:
@@ -352,6 +360,7 @@ async def test_the_client_learns_what_was_wrong_with_the_first(house: House) -> 
 
 
 async def test_a_fallback_too_small_does_not_hide_the_first_fault(house: House) -> None:
+    """B09."""
     house.cloud.window_tokens = 600
     house.local.answers = [fault(FaultKind.UNAVAILABLE)]
     with pytest.raises(UpstreamFault) as told:

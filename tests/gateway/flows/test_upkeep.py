@@ -139,6 +139,7 @@ def add_version(connection: Connection, chapter: int, text: str, origin: str) ->
 
 
 async def test_two_refusals_change_nothing_but_the_job(stage: Build) -> None:
+    """A02: two calls, no chapter, and the next round after a wait."""
     glm = Listed("glm", REFUSAL, "I'm not able to help with that request.")
     ctx = stage(glm)
     rings: list[int] = []
@@ -164,6 +165,7 @@ async def test_two_refusals_change_nothing_but_the_job(stage: Build) -> None:
 
 
 async def test_one_redraw_then_the_next_summarizer(stage: Build) -> None:
+    """A14: what one model refuses for ever another one may tell."""
     glm = Listed("glm", REFUSAL)
     deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
     ctx = stage(glm, deepseek)
@@ -178,6 +180,7 @@ async def test_one_redraw_then_the_next_summarizer(stage: Build) -> None:
 
 @pytest.mark.parametrize("model", ["confided", "a model that was taken out of the file"])
 async def test_what_is_private_is_never_sent_off_this_machine(stage: Build, model: str) -> None:
+    """A14: not even where the local model refuses."""
     glm = Listed("glm", REFUSAL)
     deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
     ctx = stage(glm, deepseek)
@@ -247,6 +250,7 @@ REASONED = {"role": "assistant", "content": "", "reasoning_content": "h" * 4_000
 async def test_whatever_comes_in_place_of_a_summary_is_not_stored(
     stage: Build, outcome: Outcome
 ) -> None:
+    """A10 to A13, A17, A18, B01, B02, B03, B20: memory stays as it was."""
     glm = Listed("glm", outcome)
     ctx = stage(glm)
     due(ctx, policy="alone")
@@ -267,6 +271,7 @@ def everything_but_jobs(connection: Connection) -> list[list[Any]]:
 
 
 async def test_a_cut_answer_is_quarantined_with_its_native_end(stage: Build) -> None:
+    """B01, B04: how it really ended is kept."""
     untrue = fault(
         FaultKind.INTERRUPTED,
         partial=True,
@@ -548,6 +553,7 @@ async def test_who_refused_for_good_is_not_asked_in_later_rounds(stage: Build) -
 async def test_what_a_conversation_learned_tells_whether_a_prompt_was_cut(
     stage: Build, tokens: int, stored: bool
 ) -> None:
+    """B07: a summary of a prompt that was cut behind our back is none."""
     glm = Listed("glm", {**CUT_PROMPT, "usage": {"prompt_tokens": tokens}})
     ctx = stage(glm)
     due(ctx, policy="alone")

@@ -117,6 +117,7 @@ def test_the_table_of_parts_is_the_schema():
     ],
 )
 def test_layout_and_written_defaults_leave_the_revision_as_it_is(same):
+    """C12."""
     assert load(same).revision == load(GOOD).revision
 
 

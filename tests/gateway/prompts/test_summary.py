@@ -35,6 +35,7 @@ def text_of(prompt: Any) -> str:
 
 
 def test_one_user_message_with_the_span_first_and_the_instruction_behind_it() -> None:
+    """A11: quoted text, never live turns of a chat."""
     prompt = ask()
     text = text_of(prompt)
 
@@ -47,6 +48,7 @@ def test_one_user_message_with_the_span_first_and_the_instruction_behind_it() ->
 
 @pytest.mark.parametrize("language", list(WORDINGS))
 def test_each_language_is_instructed_in_itself(language: str) -> None:
+    """B17."""
     words = WORDINGS[language]
 
     assert [language_of(said) for said in (words.chapter, words.gist)] == [language] * 2

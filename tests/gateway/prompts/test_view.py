@@ -49,6 +49,7 @@ def shown(
 
 
 def test_no_memory_no_pair() -> None:
+    """A18."""
     assert render_memory(None, []) == []
     assert render_memory("", []) == []
     assert shown(user("hi")) == [user("hi")]
@@ -128,6 +129,7 @@ def test_a_memorys_text_cannot_close_its_frame(pieces: list[str], as_gist: bool)
 
 
 def test_a_chapter_more_leaves_what_stood_before_it() -> None:
+    """C08: the gist in front changes only with a major fold."""
     before = render_memory("g", ["one", "two"])[1]["content"]
     after = render_memory("g", ["one", "two", "three"])[1]["content"]
     assert after.startswith(before.removesuffix("</memory>"))

@@ -181,6 +181,7 @@ def test_arguments_as_an_object_and_fields_of_a_provider_are_kept() -> None:
     ],
 )
 def test_leaked_thinking(content: str, text: str, reasoning: str) -> None:
+    """F15."""
     assert split_thinking(content) == (reasoning, text)
     builder = build(*(chunk(content=letter) for letter in content))
     assert (builder.text, builder.reasoning) == (text, reasoning)
