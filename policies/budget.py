@@ -19,6 +19,15 @@ below 5; a figure beyond these is an error of the backend (0, an image's cost, a
 OUTPUT_FLOOR = 256
 """Tokens: the least room for a reply with which a call is worth making."""
 
+WORST_LANGUAGE = 0.9
+"""Characters per token of the dearest languages, Chinese and Japanese (Korean: about as dear). A
+text of emoji alone is dearer still, but nobody talks in them for long."""
+
+LEAST_READ = 0.3
+"""The share of a prompt's estimated tokens below which a backend cannot have read all of it: first
+guesses are cautious, and tokenizers differ by a factor of two on one script."""
+
+_ALARM_FROM = 1_000
 _LEARNING = 0.3
 _STRAY = 2.0
 _SAMPLE = 20_000
@@ -94,6 +103,32 @@ def learn_ratio(old: float | None, chars: int, tokens: int | None) -> float | No
 def estimate_tokens(chars: int, ratio: float) -> int:
     """What so many characters cost in tokens, rounded up."""
     return math.ceil(chars / ratio)
+
+
+def is_half_read(chars: int, ratio: float, tokens: int | None) -> bool:
+    """Whether a backend that says it read so many tokens cut the prompt behind our back.
+
+    Prompts of less than 1,000 estimated tokens fit every window, and tell nothing.
+    """
+    if not tokens:
+        return False
+    estimate = estimate_tokens(chars, ratio)
+    return estimate >= _ALARM_FROM and tokens < LEAST_READ * estimate
+
+
+def tell_narrowing(policy: Policy, window: int | None) -> str | None:
+    """What becomes of the policy's ceiling in a window (tokens of one slot) that does not hold it
+    in every language, as a sentence; None where it holds it, or has no bound."""
+    view = policy.view
+    tokens = view.ceiling
+    if view.unit == "chars":
+        tokens = estimate_tokens(view.ceiling, WORST_LANGUAGE)
+    if window is None or tokens <= window:
+        return None
+    return (
+        f"a ceiling of {view.ceiling:,} {view.unit} is up to {tokens:,} tokens in Chinese or"
+        f" Japanese, and a conversation's window is {window:,}: there views shrink and fold earlier"
+    )
 
 
 def fits(prompt_tokens: int, max_output: int, margin: int, window: int | None) -> bool:

@@ -21,6 +21,7 @@ from gateway.errors import ConfigurationError
 from gateway.policy_file import PolicyFileError, load_policies
 from gateway.settings import Settings
 from gateway.store.engine import Store
+from policies.budget import tell_narrowing
 from policies.schema import PolicyFile
 
 Finding = dict[str, Any]
@@ -41,6 +42,7 @@ def doctor_command(policies: Path | None, database_url: str | None, as_json: boo
     found, file = _check_policies(settings)
     backends = asyncio.run(_check_backends(file)) if file is not None else {}
     models = _check_models(file, backends) if file is not None else {}
+    notes = _find_notes(file, backends) if file is not None else []
     ok = database["ok"] and found["ok"] and all(one["ok"] for one in models.values())
     report = {
         "ok": ok,
@@ -48,6 +50,7 @@ def doctor_command(policies: Path | None, database_url: str | None, as_json: boo
         "policies": found,
         "backends": backends,
         "models": models,
+        "notes": notes,
     }
     if as_json:
         print_json(report)
@@ -109,6 +112,18 @@ def _check_models(file: PolicyFile, backends: dict[str, Finding]) -> dict[str, F
     return found
 
 
+def _find_notes(file: PolicyFile, backends: dict[str, Finding]) -> list[str]:
+    """What is in nobody's way and still good to know: views that shrink in their window."""
+    found: list[str] = []
+    for name, model in file.models.items():
+        for tier in model.tiers:
+            window = backends[tier.backend]["window_tokens"]
+            sentence = tell_narrowing(file.policies[tier.policy], window)
+            if sentence is not None:
+                found.append(f"model {name} on {tier.backend}: {sentence}")
+    return found
+
+
 def _print(report: dict[str, Any]) -> None:
     _line("database", report["database"]["ok"], report["database"]["says"])
     policies = report["policies"]
@@ -120,6 +135,8 @@ def _print(report: dict[str, Any]) -> None:
         _line(f"backend {name}", one["ok"], one["reason"] or window)
     for name, one in report["models"].items():
         _line(f"model {name}", one["ok"], ", ".join(one["backends"]) or "no backend answers")
+    for note in report["notes"]:
+        click.echo(f"note {note}")
 
 
 def _line(name: str, ok: bool, says: str) -> None:

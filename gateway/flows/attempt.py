@@ -7,6 +7,7 @@ this conversation has learned, and exactly, where the backend can count, once it
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,8 +37,16 @@ from gateway.flows.turn_rows import (
 from gateway.prompts.view import assemble
 from gateway.store.attempts import abandon_attempt, abandon_unsettled
 from gateway.wire.json_text import dumps
-from policies.budget import OUTPUT_FLOOR, RATIO_LEAST, estimate_tokens, output_room
+from policies.budget import (
+    OUTPUT_FLOOR,
+    RATIO_LEAST,
+    estimate_tokens,
+    output_room,
+    tell_narrowing,
+)
 from policies.schema import Tier
+
+log = logging.getLogger("foldgate.turn")
 
 T = TypeVar("T")
 
@@ -91,6 +100,7 @@ async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
     backend = ctx.backends[tier.backend]
     config = ctx.policies.file.backends[tier.backend]
     window = await backend.window()
+    _warn_narrow(ctx, tier, window)
     asked = incoming.request.max_tokens
     output = asked or config.max_output or DEFAULT_OUTPUT
     return Setting(
@@ -108,6 +118,16 @@ async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
         boot=ctx.boot,
         first_ratio=await _bundled_ratio(config.kind, incoming),
     )
+
+
+def _warn_narrow(ctx: Context, tier: Tier, window: int | None) -> None:
+    """Say once of each window that it does not hold the policy's ceiling in every language."""
+    place = (tier.backend, tier.policy, window)
+    if place in ctx.narrow:
+        return
+    ctx.narrow.add(place)
+    if (sentence := tell_narrowing(ctx.policy(tier.policy), window)) is not None:
+        log.warning("backend %s, policy %s: %s", tier.backend, tier.policy, sentence)
 
 
 async def _bundled_ratio(kind: str, incoming: Incoming) -> float | None:

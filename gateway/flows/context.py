@@ -23,7 +23,8 @@ class Context:
     boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
     time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
     of each backend: background work of the same backend waits for zero, which quiet tells of.
-    unsettled holds attempts whose end the database refused to store.
+    unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
+    policy, window) of which the log was told that views shrink there.
     """
 
     settings: Settings
@@ -38,6 +39,7 @@ class Context:
     turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)
     unsettled: set[int] = field(default_factory=set)
+    narrow: set[tuple[str, str, int | None]] = field(default_factory=set)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

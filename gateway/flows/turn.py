@@ -32,6 +32,7 @@ from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn_rows import Ending, finish_turn
 from gateway.wire.replies import ReplyBuilder
+from policies.budget import estimate_tokens, is_half_read
 from policies.schema import Tier
 
 log = logging.getLogger("foldgate.turn")
@@ -157,8 +158,21 @@ class Turn:
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
         )
         due = await settle(ctx, prepared.begun.attempt_pk, work)
+        self._warn_half_read(ending)
         if due is not None:
             ctx.ring(due)
+
+    def _warn_half_read(self, ending: Ending) -> None:
+        """An alarm where the backend's own figure says that it cut the prompt. Only numbers."""
+        chars, ratio = ending.prompt_chars, self.prepared.begun.ratio
+        if is_half_read(chars, ratio, ending.prompt_tokens):
+            log.warning(
+                "%s: the backend %s read %d tokens of a prompt of about %d: it cuts unasked",
+                self.request_id,
+                self.prepared.backend.name,
+                ending.prompt_tokens,
+                estimate_tokens(chars, ratio),
+            )
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -11,9 +11,11 @@ from policies.budget import (
     estimate_tokens,
     first_ratio,
     fits,
+    is_half_read,
     learn_ratio,
     limits_of,
     output_room,
+    tell_narrowing,
     view_room,
 )
 from policies.schema import Policy, View
@@ -198,3 +200,48 @@ def test_a_room_below_the_floor_is_an_overflow(
     """B13: never a max_tokens of 1, 0 or less that nobody asked for."""
     with pytest.raises(OverflowError, match=message):
         output_room(prompt, asked, 100, 65_536)
+
+
+@pytest.mark.parametrize(
+    ("window", "sentence"),
+    [
+        (None, None),
+        (65_536, None),
+        (62_223, None),  # 56,000 / 0.9
+        (
+            32_768,
+            "a ceiling of 56,000 chars is up to 62,223 tokens in Chinese or Japanese, and a"
+            " conversation's window is 32,768: there views shrink and fold earlier",
+        ),
+    ],
+)
+def test_a_ceiling_beyond_the_window_in_the_dearest_language(
+    window: int | None, sentence: str | None
+) -> None:
+    """B06: four slots of 131,072 tokens leave 32,768 to each conversation."""
+    assert tell_narrowing(Policy(), window) == sentence
+
+
+def test_a_ceiling_in_tokens_is_what_it_is_in_every_language() -> None:
+    view = {"unit": "tokens", "start": 20_000, "ceiling": 24_000, "headroom": 8_000, "keep": 6_000}
+    policy = Policy.model_validate({"view": view})
+    assert tell_narrowing(policy, 24_000) is None
+    assert "24,000 tokens is up to 24,000 tokens" in (tell_narrowing(policy, 23_999) or "")
+
+
+@pytest.mark.parametrize(
+    ("chars", "ratio", "tokens", "alarm"),
+    [
+        (90_000, 3.0, 2_048, True),  # 30,000 were sent
+        (90_000, 3.0, 9_000, False),  # three tenths: another tokenizer may do that
+        (90_000, 3.0, 8_999, True),
+        (90_000, 3.0, None, False),
+        (90_000, 3.0, 0, False),
+        (2_997, 3.0, 5, False),  # 999 fit every window
+    ],
+)
+def test_a_prompt_that_was_cut_behind_our_back(
+    chars: int, ratio: float, tokens: int | None, alarm: bool
+) -> None:
+    """B07."""
+    assert is_half_read(chars, ratio, tokens) is alarm

@@ -72,3 +72,20 @@ def test_a_backend_without_its_key_is_off_and_not_bad(run: Run, tmp_path: Path) 
     assert "off  backend cloud: its api_key is not set" in told
     assert "BAD  model foldgate: no backend answers" in told
     assert "ok   model vendor/tiny: rehearsal" in told
+
+
+def test_a_window_in_which_views_shrink_is_noted(run: Run, tmp_path: Path) -> None:
+    """B06: nothing is in the way, and the owner knows."""
+    narrow = SERVED.replace("{kind: scripted}", "{kind: scripted, window: 32768 tokens}")
+    (tmp_path / "policies.yaml").write_text(narrow)
+    code, found = report(run)
+    assert code == 0
+    notes = found["notes"]
+    assert [note.partition(":")[0] for note in notes] == [
+        "model foldgate on rehearsal",
+        "model vendor/tiny on rehearsal",
+    ]
+    assert "56,000 chars is up to 62,223 tokens" in notes[0]
+    assert f"note {notes[0]}" in run("doctor").stdout.splitlines()
+    (tmp_path / "policies.yaml").write_text(SERVED)
+    assert report(run)[1]["notes"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import Any
 
@@ -391,6 +392,81 @@ async def test_an_unknown_model_stores_nothing(house: House) -> None:
         await house.say("hi", model="gpt-9")
     assert (told.value.code, told.value.param) == ("model_not_found", "model")
     assert house.one("SELECT count(*) FROM messages") == 0
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I'm sorry to hear that your train was late. Did you get there in time?",
+        '"I cannot open the gate," said the keeper, and turned away.',
+        "I'm sorry, but I can't write that scene.",
+        "ごめんなさい、それは書けません。",
+    ],
+)
+async def test_a_chats_reply_is_the_models_whatever_it_says(
+    house: House, reply: str, stream: bool
+) -> None:
+    """A03, A19, A21: one draw, given once and stored as it was heard; refusals are judged in
+    summaries only."""
+    house.local.answers = [reply]
+    turn = await house.open(user("How was it?"), id="c", stream=stream)
+    if stream:
+        heard = (await house.relay(turn)).text
+    else:
+        heard = (await turn.complete()).parsed["choices"][0]["message"]["content"]
+    assert heard == reply
+    assert len(house.local.calls) == 1
+    assert house.told("c") == [("user", "How was it?"), ("assistant", reply)]
+
+
+async def test_a_filtered_answer_without_a_word_is_an_end_and_no_row(house: House) -> None:
+    """A17: told as it ended, drawn once, and no empty reply in the transcript."""
+    house.local.answers = [[delta({"role": "assistant"}), delta({}, "content_filter")]]
+    turn = await house.open(user("hi"), id="c")
+    ends = [chunk.parsed["choices"][0]["finish_reason"] async for chunk in turn.stream()]
+    assert ends == [None, "content_filter"]
+    assert len(house.local.calls) == 1
+    assert house.told("c") == [("user", "hi")]
+
+
+async def test_a_prompt_that_was_half_read_raises_an_alarm(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B07: figures alone, no word of the conversation."""
+    said = "secret " * 600  # 4,200 characters at a guessed 3 a token: 1,400 tokens
+    house.cloud.answers = [deltas("Fine.", usage={"prompt_tokens": tokens}) for tokens in (900, 70)]
+    with caplog.at_level(logging.WARNING, "foldgate.turn"):
+        await house.say(said, model="cloudy")
+        assert caplog.messages == []
+        await house.say(said, model="cloudy")
+    [line] = caplog.messages
+    assert "the backend cloud read 70 tokens of a prompt of about 1400" in line
+    assert "secret" not in line
+
+
+async def test_a_window_that_narrows_a_policy_is_told_once(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B06: at the first turn that learns it, and again only for another window."""
+    with caplog.at_level(logging.WARNING, "foldgate.turn"):
+        # a ceiling of 4,000 characters at 0.9 a token: 4,445 tokens
+        for window in (4_445, 4_444, 4_444, 3_000):
+            house.local.window_tokens = window
+            await house.say("hi")
+    assert [line.rpartition("window is ")[2][:5] for line in caplog.messages] == ["4,444", "3,000"]
+    assert caplog.messages[0].startswith("backend local, policy small: a ceiling of 4,000 chars")
+
+
+async def test_images_fill_a_view_though_they_hold_no_text(house: House) -> None:
+    """D09: an allowance of 3,000 each, and two are beyond a ceiling of 4,000."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    for _ in range(2):
+        said = await house.say(user([image]), id="c")
+    assert 3_000 < said.turn.prepared.prompt_chars <= 4_000
+    assert len(house.folds()) == 1
+    assert said.prompt[-1] == user([image])
+    assert sum(b"image_url" in message for message in said.bytes) == 1
 
 
 # -- the window -----------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Busy
 from gateway.flows.reconcile import Incoming, prepare
 from gateway.flows.turn import open_turn
 from gateway.flows.turn_queue import TurnQueue
 from gateway.wire.requests import ChatRequest
-from tests.gateway.house import House, Say, assistant, system, tool, user
+from tests.gateway.house import House, Say, assistant, deltas, system, tool, user
 
 
 def incoming(*messages: Say, id: str | None = "c", owner: str = "ann", who: str = "") -> Incoming:
@@ -104,6 +105,26 @@ async def test_two_that_send_only_what_is_new_follow_each_other(house: House) ->
 
     await asyncio.gather(ask("one"), ask("two"))
     assert [content for _, content in house.told("c")] == ["one", "Reply 1.", "two", "Reply 2."]
+
+
+async def test_a_turn_that_fell_silent_makes_room_for_the_next(house: House) -> None:
+    """F18: the timeout ends the first, which keeps what came, and the second goes on."""
+    silent = UpstreamFault(FaultKind.TIMEOUT, "it fell silent", partial=True)
+    house.local.answers = [[*deltas("Hi there.")[:2], silent]]
+    queue = TurnQueue()
+
+    async def ask(text: str) -> None:
+        request = incoming(user(text))
+        async with queue.turn(request):
+            await house.relay(await open_turn(house.ctx, request, text))
+
+    first, second = await asyncio.gather(ask("one"), ask("two"), return_exceptions=True)
+    assert isinstance(first, UpstreamFault)
+    assert second is None
+    told = [content for _, content in house.told("c")]
+    assert told == ["one", "Hi t", "two", "Reply 2."]
+    assert [row.partial for row in house.path("c")] == [0, 1, 0, 0]
+    assert queue._places == {}
 
 
 async def test_a_crowd_at_one_moment_finds_the_end_of_the_line() -> None:
