@@ -544,7 +544,7 @@ def test_a_life_never_passes_the_ceiling_but_by_its_newest_message(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_even_conversation_comes_near_the_ideal(seed: int) -> None:
-    """1,650 messages, 252,800 characters: 12 folds, 3 major GCs, as an ideal fold would.
+    """C08: 1,650 messages, 252,800 characters: 12 folds, 3 major GCs, as an ideal fold would.
 
     A fold frees 17,000 and reads 31,000 again: 12 x 31,000 + 252,800 = 2.5 times the floor at
     most; chapters written 60 s after the turn, a turn every 20 s.

@@ -7,6 +7,9 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx
+import openai
+
 from gateway.api.sse import turn_headers
 from gateway.flows.turn import Turn
 from tests.gateway.api.conftest import Opener
@@ -71,6 +74,39 @@ async def test_who_stands_in_line_hears_pings(opened: Opener) -> None:
         await asyncio.wait({work})
         door.context.turns.leave(LINE)
         assert door.context.turns._places == {}
+
+
+async def test_the_official_client_reads_over_pings(opened: Opener) -> None:
+    """F08: checked against the client itself, whose stream holds the reply alone."""
+    async with opened(hold_seconds=0.0, ping_seconds=0.001) as door:
+        await door.context.turns.enter(LINE)
+        pinged = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            async def listen(message: Any) -> None:
+                await send(message)
+                if message.get("body") == b": ping\n\n":
+                    pinged.set()
+
+            await door.app(scope, receive, listen)
+
+        transport = httpx.AsyncClient(transport=httpx.ASGITransport(app))
+        async with openai.AsyncOpenAI(
+            base_url="http://127.0.0.1:8400/v1", api_key="none", http_client=cast(Any, transport)
+        ) as client:
+            asking = asyncio.ensure_future(
+                client.chat.completions.create(
+                    model="vendor/tiny",
+                    stream=True,
+                    messages=[{"role": "user", "content": "Hi"}],
+                    extra_headers={"X-Conversation-Id": "c"},
+                )
+            )
+            await asyncio.wait_for(pinged.wait(), 10)
+            door.context.turns.leave(LINE)
+            choices = [chunk.choices[0] async for chunk in await asking]
+    assert "".join(choice.delta.content or "" for choice in choices)
+    assert [choice.finish_reason for choice in choices if choice.finish_reason] == ["stop"]
 
 
 async def test_the_end_of_the_line_is_told_as_a_status(opened: Opener) -> None:

@@ -163,13 +163,14 @@ async def test_a_refused_key_is_unhealthy_for_a_while(server: FaultServer) -> No
 
 
 async def test_usage_is_never_made_up(server: FaultServer, backend: Cloud) -> None:
-    """D16: no table of another family stands in for a figure."""
+    """D16: a figure that was not told is not guessed."""
     server.play(stream(role(), delta("ok"), end("stop"), DONE))
     reply, fault = await take(backend, make_call())
     assert (fault, reply.usage) == (None, None)
 
 
 async def test_window_and_counting(backend: Cloud) -> None:
+    """D16: nothing is counted by the tokenizer of another family."""
     assert await backend.window() == 1_000_000
     assert await backend.count_tokens((b"{}",)) is None
 

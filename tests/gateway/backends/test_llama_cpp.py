@@ -57,6 +57,7 @@ async def test_messages_are_sent_byte_for_byte(server: FaultServer, backend: Lla
 async def test_unknown_fields_pass_and_managed_ones_do_not(
     server: FaultServer, backend: LlamaCpp
 ) -> None:
+    """C10: nor does a client reach into another conversation's slot."""
     params: dict[str, Any] = {
         "min_p": 0.1,
         "dry_multiplier": 0.8,
