@@ -104,13 +104,13 @@ def test_without_a_frame_prose_is_prose_and_json_is_unwrapped(output: str) -> No
         ('{"gist": "I\'m unable to summarise this content.", "chapters": []}', "refusal"),
         ('{"name": "summarize", "arguments": {}}', "thinking"),
         (
-            "<tool_call>search<arg_key>q</arg_key><arg_value>notes</arg_value></tool_call>",
+            "<tool_call>look_up<arg_key>what</arg_key><arg_value>tide table</arg_value></tool_call>",
             "thinking",
         ),
         ("<think>The user wants a recap. Let me see", "thinking"),
         ("<think>The user wants a recap. Let me see</think>", "empty"),
         ("Okay, the user wants a chapter about Mara and Finn and the necklace.", "thinking"),
-        ("[no more messages to summarise]", "degenerate"),
+        ("[nothing is left to record]", "degenerate"),
         ("Mara has a boat. Finn has the lockpicks and a whis", "truncated"),
         ("Mara waits with the boat until 3. The second window is the one with the", "truncated"),
         (f"{GOOD} {GOOD}", "loop"),
@@ -119,7 +119,7 @@ def test_without_a_frame_prose_is_prose_and_json_is_unwrapped(output: str) -> No
             "wrong-language",
         ),
         (
-            "The capital of Mongolia is Ulaanbaatar. Anything else you would like to know?",
+            "The longest river of France is the Loire. Is there anything more I can look up?",
             "continuation",
         ),
         (
@@ -148,11 +148,11 @@ def test_every_reason_has_its_output(output: str, reason: str) -> None:
 def test_a_long_refusal_is_one() -> None:
     """A01: length alone tells nothing of an output."""
     text = (
-        "Thank you for sharing this. After thinking it over, this is not a recap I am willing to"
-        " produce. "
-        + "A recap would have to weigh every side with care, and other forms may serve you better. "
-        * 25
-        + "Tell me if you would like one of those instead."
+        "I have read what you sent with attention. On reflection, an account of it is something I"
+        " would rather not write. "
+        + "Such an account ought to be fair to everybody in it, which I cannot promise to be here. "
+        * 27
+        + "If a list of topics helps, say so."
     )
     assert len(text) > 2_300
     assert is_refusal(text)

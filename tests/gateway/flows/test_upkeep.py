@@ -222,9 +222,9 @@ REASONED = {"role": "assistant", "content": "", "reasoning_content": "h" * 4_000
 @pytest.mark.parametrize(
     "outcome",
     [
-        "[no more messages to summarise]",
-        "The capital of Mongolia is Ulaanbaatar. Anything else you would like to know?",
-        "<tool_call>search<arg_key>q</arg_key><arg_value>notes</arg_value></tool_call>",
+        "[nothing is left to record]",
+        "The longest river of France is the Loire. Is there anything more I can look up?",
+        "<tool_call>look_up<arg_key>what</arg_key><arg_value>tide table</arg_value></tool_call>",
         "<think>The user wants a recap. Let me see</think>",
         '{"name": "summarize", "arguments": {}}',
         framed(""),
