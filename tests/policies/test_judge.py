@@ -104,7 +104,7 @@ def test_without_a_frame_prose_is_prose_and_json_is_unwrapped(output: str) -> No
         ('{"gist": "I\'m unable to summarise this content.", "chapters": []}', "refusal"),
         ('{"name": "summarize", "arguments": {}}', "thinking"),
         (
-            "<tool_call>look_up<arg_key>what</arg_key><arg_value>tide table</arg_value></tool_call>",
+            "<tool_call>look_up<arg_key>what</arg_key><arg_value>tides</arg_value></tool_call>",
             "thinking",
         ),
         ("<think>The user wants a recap. Let me see", "thinking"),
