@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import re
@@ -86,6 +87,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_four_windows_are_told_and_nothing_is_lost(start: Start) -> None:
+    # It takes minutes, which to the watch over hanging tests looks like one; its own is below.
+    faulthandler.cancel_dump_traceback_later()
     demo = start("--once", "--json")
     stdout, stderr = demo.process.communicate(timeout=PATIENCE)
     figures = json.loads(stdout)
