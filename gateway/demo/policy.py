@@ -9,7 +9,7 @@ reads some 330 and writes some 20 tokens/s)."""
 SLOTS = 2
 """One for the conversation and one for its recorder, so that neither evicts the other's cache."""
 
-MAX_TOKENS = 96
+MAX_TOKENS = 80
 """What the person asks of one reply at most."""
 
 MODEL = "lighthouse"
@@ -19,7 +19,8 @@ BACKEND = "smollm2"
 _FILE = """\
 # Written by `foldgate demo`. The numbers of local-fold, which is made for 64k tokens, scaled to a
 # slot of {window:,} tokens: this model takes about 3.7 characters of English to a token, so the
-# ceiling is some 3,600 tokens, beside which system text, a reply and a margin fit.
+# ceiling is some 3,750 tokens, beside which system text, a reply and a margin fit. Between start
+# and ceiling there is room for two turns: one that crosses the start, and one that folds.
 version: 1
 
 backends:
@@ -30,15 +31,15 @@ backends:
 
 policies:
   {policy}:
-    view: {{start: 11_000, ceiling: 13_300, headroom: 6_500, keep: 3_000}}
-    chapters: {{split: 10_000, length: 350, stack: 1_200}}
-    gist: {{length: 450}}
+    view: {{start: 10_000, ceiling: 13_800, headroom: 6_000, keep: 2_500}}
+    chapters: {{split: 10_000, length: 300, stack: 800}}
+    gist: {{length: 400}}
     # One draw, then an extract stands in; what three later rounds bring may still replace it.
     # On a busy machine a summary that takes longer than the timeout is given up for this round.
     summaries:
       backends: [{backend}]
       delay: 2s
-      max_output: 160 tokens
+      max_output: 140 tokens
       redraws: 0
       rounds: 1
       timeout: 45s

@@ -78,10 +78,10 @@ def test_what_no_prompt_told_is_lost() -> None:
 
 @pytest.mark.parametrize(
     ("finish_reason", "tokens", "cut"),
-    [("length", 95, 1), ("length", 96, 0), ("stop", 95, 0), (None, 95, 0)],
+    [("length", 79, 1), ("length", 80, 0), ("stop", 79, 0), (None, 79, 0)],
 )
 def test_only_the_window_cuts(finish_reason: str | None, tokens: int, cut: int) -> None:
-    """The person asks for 96 tokens; a reply of that length is as long as was asked for."""
+    """The person asks for 80 tokens; a reply of that length is as long as was asked for."""
     ended = conversation(finish_reason=finish_reason, completion_tokens=tokens)
     figures, _ = measure(ended, SNAPSHOT, 4_096)
     assert figures["finish_length"] == cut

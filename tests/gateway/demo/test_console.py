@@ -87,7 +87,7 @@ def lines_of(*turns: TurnSeen) -> list[str]:
 
 def test_a_reply_that_the_window_cut_is_said_to_be_cut() -> None:
     cut = turn(finish_reason="length", completion_tokens=40)
-    by_person = turn(finish_reason="length", completion_tokens=96)
+    by_person = turn(finish_reason="length", completion_tokens=80)
     assert [line for line in lines_of(cut) if "CUT" in line] == [
         "  CUT      the window ended this reply"
     ]
