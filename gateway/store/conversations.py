@@ -20,6 +20,7 @@ from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
 from gateway.store.rows import record
 from gateway.store.tables import Job, KvWipe
 from gateway.store.transcript import (
+    CONVERSATION_COLUMNS,
     ConversationRow,
     Node,
     StoredMessage,
@@ -39,17 +40,6 @@ outbox = KvWipe.__table__  # type: ignore[attr-defined]
 MOST_BRANCHES = 200
 _LOOKUP = 500
 
-_ROW = (
-    conversations.c.pk,
-    conversations.c.id,
-    conversations.c.owner_pk,
-    conversations.c.head_pk,
-    conversations.c.model,
-    conversations.c.created_ms,
-    conversations.c.touched_ms,
-    conversations.c.archived,
-    conversations.c.resends,
-)
 _SUMMARY = (
     conversations.c.pk,
     conversations.c.id,
@@ -88,7 +78,7 @@ class Place:
 
 def find_anywhere(connection: Connection, id: str) -> ConversationRow | None:
     """A conversation of any owner by Foldgate's id: for the administrator alone."""
-    row = connection.execute(select(*_ROW).where(conversations.c.id == id)).first()
+    row = connection.execute(select(*CONVERSATION_COLUMNS).where(conversations.c.id == id)).first()
     return None if row is None else record(ConversationRow, row)
 
 

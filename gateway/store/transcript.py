@@ -94,7 +94,7 @@ _NODE = (
     messages.c.parent_pk,
     messages.c.chars,
 )
-_CONVERSATION = (
+CONVERSATION_COLUMNS = (
     conversations.c.pk,
     conversations.c.id,
     conversations.c.owner_pk,
@@ -118,17 +118,17 @@ _NODE_BY_ID = Prepared(
     )
 )
 _CONVERSATION_BY_ID = Prepared(
-    select(*_CONVERSATION).where(
+    select(*CONVERSATION_COLUMNS).where(
         conversations.c.owner_pk == bindparam("owner"), conversations.c.id == bindparam("id")
     )
 )
 _CONVERSATION_BY_ALIAS = Prepared(
-    select(*_CONVERSATION)
+    select(*CONVERSATION_COLUMNS)
     .join(aliases, aliases.c.conversation_pk == conversations.c.pk)
     .where(aliases.c.owner_pk == bindparam("owner"), aliases.c.alias == bindparam("alias"))
 )
 _CONVERSATION_BY_PK = Prepared(
-    select(*_CONVERSATION).where(
+    select(*CONVERSATION_COLUMNS).where(
         conversations.c.owner_pk == bindparam("owner"), conversations.c.pk == bindparam("pk")
     )
 )
