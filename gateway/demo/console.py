@@ -32,7 +32,7 @@ _REASONS = {
 }
 
 LEGEND = (
-    "prompt  what llama-server was sent, by its own count; read: what its cache did not hold of it\n"
+    "prompt  what llama-server was sent, by its own count; read: the part not in its cache\n"
     "said    the whole conversation so far; the prompt stays small however long that grows\n"
     "judge   this model is far too small to summarize: what it writes is judged and kept out,\n"
     "memory  and sentences of the source stand in for it, until a better text is accepted"
