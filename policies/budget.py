@@ -131,11 +131,6 @@ def tell_narrowing(policy: Policy, window: int | None) -> str | None:
     )
 
 
-def fits(prompt_tokens: int, max_output: int, margin: int, window: int | None) -> bool:
-    """Whether prompt, reply and margin fit a window, all in tokens; None: no bound."""
-    return window is None or prompt_tokens + max_output + margin <= window
-
-
 def view_room(window: int | None, fixed_tokens: int, max_output: int, margin: int) -> int | None:
     """The tokens that system text, tools, reply and margin leave for memory and verbatim.
 

@@ -13,6 +13,8 @@ from typing import Self
 
 import aiohttp
 
+from gateway.demo.child import begin_child, end_child
+
 _LISTENS = re.compile(r"^Foldgate listens on (http://\S+)/v1$", re.MULTILINE)
 _LOG_LINES = 15
 _GRACE_SECONDS = 8.0
@@ -63,16 +65,7 @@ class GatewayServer:
         """
         command = [sys.executable, "-c", _PROGRAM, "serve", "--port=0"]
         command += [f"--policies={self._policies}", f"--database-url={self.database_url}"]
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=_clean_environment(os.environ),
-                # A Ctrl-C at the terminal is the parent's to act on, in its own order.
-                start_new_session=True,
-            )
+        self.process = begin_child(command, self._log, _clean_environment(os.environ))
         try:
             await self._wait_until_ready(self.process)
         except BaseException:
@@ -84,19 +77,7 @@ class GatewayServer:
         process = self.process
         if process is None:
             return
-        if process.poll() is None:
-            process.terminate()
-            try:
-                await asyncio.to_thread(process.wait, _GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-        if process.stdin is not None:
-            process.stdin.close()
+        await end_child(process, _GRACE_SECONDS)
 
     def log_tail(self, lines: int = _LOG_LINES) -> str:
         """The last lines that the gateway wrote, for people to read."""

@@ -22,6 +22,7 @@ from typing import Self
 
 import aiohttp
 
+from gateway.demo.child import begin_child, end_child
 from gateway.demo.model import (
     SMOLLM2,
     LlamaUnavailable,
@@ -30,6 +31,7 @@ from gateway.demo.model import (
     fetch_model,
 )
 
+_GRACE_SECONDS = 5.0
 _LOG_LINES = 15
 
 
@@ -135,16 +137,8 @@ class LlamaServer:
             handle, name = tempfile.mkstemp(prefix="llama-server-", suffix=".log")
             os.close(handle)
             self._log = Path(name)
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*self._install.command, *self._arguments(port)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=_environment(os.environ),
-                # A Ctrl-C at the terminal is the parent's to act on, in its own order.
-                start_new_session=True,
-            )
+        command = [*self._install.command, *self._arguments(port)]
+        self.process = begin_child(command, self._log, _environment(os.environ))
         try:
             await self._wait_until_ready(self.process)
         except BaseException:
@@ -156,19 +150,7 @@ class LlamaServer:
         process = self.process
         if process is None:
             return
-        if process.poll() is None:
-            process.terminate()
-            try:
-                await asyncio.to_thread(process.wait, 5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-        if process.stdin is not None:
-            process.stdin.close()
+        await end_child(process, _GRACE_SECONDS)
         if self._own_log and self._log is not None:
             self._log.unlink(missing_ok=True)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from gateway.flows import upkeep_rows as rows
+from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.errands import Errands, describe
 from gateway.flows.recorder import Counts, Offload
@@ -193,7 +194,7 @@ class Upkeep:
         try:
             await self._errands.attend(held)
         except asyncio.CancelledError:
-            await _to_the_end(self._release(held))
+            await to_the_end(self._release(held))
             raise
         except Exception as error:
             log.exception("job %s failed", held.job.key)
@@ -225,13 +226,3 @@ class Upkeep:
     async def _release(self, held: Held) -> None:
         now_ms = self._ctx.clock.now_ms()
         await self._ctx.store.write(queue.release, held.job.pk, held.lease, now_ms)
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Let a commit finish although the task around it is being cancelled."""
-    task: Awaitable[None] = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
-        raise

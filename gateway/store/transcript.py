@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
@@ -575,9 +575,3 @@ def ensure_system_text(connection: Connection, conversation_pk: int, body: str, 
 def system_text(connection: Connection, pk: int) -> str:
     """The body stored under this row number."""
     return str(_SYSTEM_BODY.scalar(connection, pk=pk))
-
-
-def count_messages(connection: Connection, conversation_pk: int) -> int:
-    """All messages of all branches."""
-    statement = select(func.count()).where(messages.c.conversation_pk == conversation_pk)
-    return int(connection.execute(statement).scalar_one())

@@ -10,7 +10,6 @@ from policies.budget import (
     RATIO_MOST,
     estimate_tokens,
     first_ratio,
-    fits,
     is_half_read,
     learn_ratio,
     limits_of,
@@ -149,18 +148,6 @@ def test_a_long_text_is_sampled_evenly() -> None:
 )
 def test_estimate_tokens(chars: int, ratio: float, tokens: int) -> None:
     assert estimate_tokens(chars, ratio) == tokens
-
-
-@pytest.mark.parametrize(
-    ("prompt", "output", "margin", "window", "answer"),
-    [
-        (60_000, 4_096, 1_440, 65_536, True),  # 65,536 exactly
-        (60_001, 4_096, 1_440, 65_536, False),
-        (10**9, 4_096, 1_440, None, True),
-    ],
-)
-def test_fits(prompt: int, output: int, margin: int, window: int | None, answer: bool) -> None:
-    assert fits(prompt, output, margin, window) is answer
 
 
 def test_view_room() -> None:
