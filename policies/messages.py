@@ -57,6 +57,18 @@ def message_chars(message: Message, image_chars: int) -> int:
     return size
 
 
+def count_images(message: Message) -> int:
+    """How many images a message holds."""
+    return sum(_kind(part) in _IMAGES for part in _parts(message.get("content")))
+
+
+def is_of_tools(message: Message) -> bool:
+    """Whether a message calls a tool or brings a tool's answer."""
+    return message.get("role") in ("tool", "function") or bool(
+        message.get("tool_calls") or message.get("function_call")
+    )
+
+
 def tool_calls(message: Message) -> list[tuple[str, str, str]]:
     """The calls a message makes: id, function name, arguments; the legacy form has no id."""
     calls = message.get("tool_calls")

@@ -4,10 +4,23 @@ A backend never retries and never chooses another backend: one owner of retries 
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-Purpose = Literal["chat", "summary", "gist", "auxiliary"]
+Purpose = Literal["chat", "summary", "gist", "auxiliary", "prefill"]
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a backend learned about one call while it made it; seconds, None where it cannot tell.
+
+    slot: of llama-server. queued: waited for a slot inside the gateway. first_token: from the
+    moment the request left the queue to the first piece of the reply.
+    """
+
+    slot: int | None = None
+    queued: float | None = None
+    first_token: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +29,9 @@ class Call:
 
     `messages` are JSON objects in UTF-8, one each, as the view made them; they are joined, not
     parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
-    passes what may pass. `max_tokens` is always sent. `slot` pins a llama-server slot.
+    passes what may pass. `max_tokens` is always sent. `conversation` says whose prompt this is (a
+    text that stays the same, None for nobody's): slots belong to conversations. `trace` is filled
+    in by the backend.
     """
 
     messages: tuple[bytes, ...]
@@ -25,6 +40,8 @@ class Call:
     max_tokens: int
     purpose: Purpose
     request_id: str
+    conversation: str | None = None
+    trace: Trace = field(default_factory=Trace, compare=False)
     slot: int | None = None
 
     def __post_init__(self) -> None:

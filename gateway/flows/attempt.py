@@ -378,5 +378,6 @@ def _prepared(
         max_tokens=max_tokens,
         purpose="chat",
         request_id=request_id,
+        conversation=begun.conversation.id,
     )
     return Prepared(backend, setting, begun, call, dropped, prompt_chars(begun))

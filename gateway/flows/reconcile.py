@@ -18,7 +18,13 @@ from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
 from gateway.wire.requests import ChatRequest, split_system
-from policies.messages import canonical_message, message_chars, message_text
+from policies.messages import (
+    canonical_message,
+    count_images,
+    is_of_tools,
+    message_chars,
+    message_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,8 @@ def to_new_message(
         backend=backend,
         finish_reason=finish_reason,
         partial=partial,
+        images=count_images(message),
+        tools=int(is_of_tools(message)),
     )
 
 

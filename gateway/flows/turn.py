@@ -144,6 +144,7 @@ class Turn:
 
     async def _finish(self, state: str, error: str | None = None) -> None:
         reply, prepared, ctx = self.reply, self.prepared, self.ctx
+        trace = prepared.call.trace
         ending = Ending(
             state=state,
             reply=None if reply.is_empty else reply.message(),
@@ -153,6 +154,9 @@ class Turn:
             cached_tokens=reply.cached_tokens,
             completion_tokens=reply.completion_tokens,
             prompt_chars=prepared.prompt_chars,
+            slot=trace.slot,
+            queued_ms=_whole_ms(trace.queued),
+            first_token_ms=_whole_ms(trace.first_token),
         )
         work = ctx.store.write(
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
@@ -209,6 +213,10 @@ class Turn:
             self.prepared = await prepare_again(*place, self.prepared)
         else:
             raise first
+
+
+def _whole_ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
 
 
 async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:

@@ -375,6 +375,9 @@ class Ending:
     cached_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_chars: int = 0
+    slot: int | None = None
+    queued_ms: int | None = None
+    first_token_ms: int | None = None
 
 
 def finish_turn(
@@ -409,6 +412,10 @@ def finish_turn(
         prompt_tokens=ending.prompt_tokens,
         cached_tokens=ending.cached_tokens,
         completion_tokens=ending.completion_tokens,
+        prompt_chars=ending.prompt_chars,
+        slot=ending.slot,
+        queued_ms=ending.queued_ms,
+        first_token_ms=ending.first_token_ms,
         now_ms=now_ms,
     )
     head = reply or begun.asked

@@ -31,6 +31,10 @@ _FINISH = Prepared(
         prompt_tokens=bindparam("prompt"),
         cached_tokens=bindparam("cached"),
         completion_tokens=bindparam("completion"),
+        prompt_chars=bindparam("chars"),
+        slot=bindparam("in_slot"),
+        queued_ms=bindparam("queued"),
+        first_token_ms=bindparam("first"),
         ended_ms=bindparam("now"),
     )
 )
@@ -70,6 +74,10 @@ def finish_attempt(
     cached_tokens: int | None,
     completion_tokens: int | None,
     now_ms: int,
+    prompt_chars: int | None = None,
+    slot: int | None = None,
+    queued_ms: int | None = None,
+    first_token_ms: int | None = None,
 ) -> bool:
     """Write how an attempt ended. False where it is gone: its conversation was deleted."""
     done = _FINISH.run(
@@ -82,6 +90,10 @@ def finish_attempt(
         prompt=prompt_tokens,
         cached=cached_tokens,
         completion=completion_tokens,
+        chars=prompt_chars,
+        in_slot=slot,
+        queued=queued_ms,
+        first=first_token_ms,
         now=now_ms,
     )
     return done == 1

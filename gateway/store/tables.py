@@ -52,6 +52,9 @@ class Conversation(SQLModel, table=True):
     """One transcript. head_pk is the newest message; it moves with every turn.
 
     resends: the client was seen to send its history again (so a lone first message is a swipe).
+    backend: where it lives, and stays while no rule says otherwise. route: the backend that
+    somebody chose for it, before all rules. private: it was once asked of a private model, and
+    from then on nothing of it leaves this machine.
     """
 
     __tablename__ = "conversations"
@@ -62,6 +65,8 @@ class Conversation(SQLModel, table=True):
     head_pk: int | None = _big(nullable=True)
     model: str = _text()
     backend: str | None = _text(nullable=True)
+    route: str | None = _text(nullable=True)
+    private: bool = False
     archived: bool = False
     resends: bool = False
     created_ms: int = _big()
@@ -83,7 +88,8 @@ class Message(SQLModel, table=True):
     """A node of the tree; never updated.
 
     content is the digest of the message alone (alignment of trimmed histories); anchored says that
-    the gateway itself produced this message or one before it on its path.
+    the gateway itself produced this message or one before it on its path. cum_images and cum_tools
+    count images and tool messages along the path, as cum_chars sums characters.
     parent_pk and jump_pk stay within the conversation and carry no foreign key of their own:
     the rows of a conversation come and go together.
     """
@@ -110,6 +116,8 @@ class Message(SQLModel, table=True):
     text: str | None = _text(nullable=True)
     chars: int
     cum_chars: int = _big()
+    cum_images: int = 0
+    cum_tools: int = 0
     opens: bool
     produced: bool = False
     anchored: bool = False
@@ -132,7 +140,13 @@ class SystemText(SQLModel, table=True):
 
 
 class Attempt(SQLModel, table=True):
-    """One upstream call for a turn (or apart from any), what it cost and how it ended."""
+    """One upstream call for a turn, what it cost and how it ended.
+
+    rule: what chose the backend. slot: of llama-server, where it told. The prefix report:
+    prompt_chars of the prompt, expected_chars of it that the previous prompt there covers,
+    moved_at and moved_by the first message that differs from it and why. first_token_ms and
+    queued_ms since the call was made ready.
+    """
 
     __tablename__ = "attempts"
     __table_args__ = (
@@ -162,6 +176,38 @@ class Attempt(SQLModel, table=True):
     verbatim_chars: int = 0
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    rule: str | None = _text(nullable=True)
+    slot: int | None = None
+    prompt_chars: int | None = None
+    expected_chars: int | None = None
+    moved_at: int | None = None
+    moved_by: str | None = _text(nullable=True)
+    first_token_ms: int | None = None
+    queued_ms: int | None = None
+    started_ms: int = _big()
+    ended_ms: int | None = _big(nullable=True)
+
+
+class AuxiliaryRequest(SQLModel, table=True):
+    """A request that is no turn (a title, tags, a client's own summary): figures, never text.
+
+    how: by what it was recognised. conversation_pk only where the client named one.
+    """
+
+    __tablename__ = "auxiliary_requests"
+    __table_args__ = (_STEADY,)
+    pk: int | None = _pk()
+    owner_pk: int = _ref("owners.pk", index=True)
+    conversation_pk: int | None = _ref("conversations.pk", nullable=True, index=True)
+    kind: str = _text()
+    how: str = _text()
+    model: str = _text()
+    backend: str = _text()
+    state: str = _text()
+    finish_reason: str | None = _text(nullable=True)
+    error: str | None = _text(nullable=True)
+    prompt_tokens: int | None = None
     completion_tokens: int | None = None
     started_ms: int = _big()
     ended_ms: int | None = _big(nullable=True)
@@ -225,6 +271,7 @@ class ChapterVersion(SQLModel, table=True):
     origin: str = _text()
     backend: str | None = _text(nullable=True)
     prompt: str | None = _text(nullable=True)
+    took_ms: int | None = _big(nullable=True)
     created_ms: int = _big()
 
 
@@ -247,6 +294,7 @@ class Gist(SQLModel, table=True):
     origin: str = _text()
     backend: str | None = _text(nullable=True)
     prompt: str | None = _text(nullable=True)
+    took_ms: int | None = _big(nullable=True)
     created_ms: int = _big()
 
 

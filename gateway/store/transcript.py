@@ -45,6 +45,8 @@ class NewMessage:
     backend: str | None = None
     finish_reason: str | None = None
     partial: bool = False
+    images: int = 0
+    tools: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Node:
     anchored: bool
     parent_pk: int | None
     chars: int
+    cum_images: int
+    cum_tools: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,9 @@ class ConversationRow:
     touched_ms: int
     archived: bool
     resends: bool = False
+    backend: str | None = None
+    route: str | None = None
+    private: bool = False
 
 
 _NODE = (
@@ -93,6 +100,8 @@ _NODE = (
     messages.c.anchored,
     messages.c.parent_pk,
     messages.c.chars,
+    messages.c.cum_images,
+    messages.c.cum_tools,
 )
 CONVERSATION_COLUMNS = (
     conversations.c.pk,
@@ -104,6 +113,9 @@ CONVERSATION_COLUMNS = (
     conversations.c.touched_ms,
     conversations.c.archived,
     conversations.c.resends,
+    conversations.c.backend,
+    conversations.c.route,
+    conversations.c.private,
 )
 
 _OWNER = Prepared(
@@ -439,6 +451,8 @@ def _new_node(
         anchored=message.produced or (parent is not None and parent.anchored),
         parent_pk=None if parent is None else parent.pk,
         chars=message.chars,
+        cum_images=(0 if parent is None else parent.cum_images) + message.images,
+        cum_tools=(0 if parent is None else parent.cum_tools) + message.tools,
     )
 
 
@@ -461,6 +475,8 @@ def _message_row(
         "text": message.text,
         "chars": message.chars,
         "cum_chars": node.cum_chars,
+        "cum_images": node.cum_images,
+        "cum_tools": node.cum_tools,
         "opens": message.opens,
         "produced": message.produced,
         "anchored": node.anchored,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import create_engine, inspect
 
 from gateway.errors import ConfigurationError
 from gateway.store import migrations
@@ -69,8 +72,8 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
 BROKEN = """
 from alembic import op
 import sqlalchemy as sa
-revision = "0002"
-down_revision = "0001"
+revision = "9998"
+down_revision = "{head}"
 def upgrade():
     op.create_table("half_made", sa.Column("pk", sa.Integer, primary_key=True))
     op.execute("INSERT INTO no_such_table VALUES (1)")
@@ -85,17 +88,65 @@ def test_a_failed_migration_stops_the_start_and_leaves_the_database_as_it_was(
     (copy / "versions").mkdir(parents=True)
     (copy / "env.py").write_text((FOLDER / "env.py").read_text())
     (copy / "script.py.mako").write_text((FOLDER / "script.py.mako").read_text())
-    first = next((FOLDER / "versions").glob("0001*.py"))
-    (copy / "versions" / first.name).write_text(first.read_text())
-    (copy / "versions" / "0002_broken.py").write_text(BROKEN)
+    head = migrations.HEAD
+    for made in (FOLDER / "versions").glob("[0-9]*.py"):
+        (copy / "versions" / made.name).write_text(made.read_text())
+    (copy / "versions" / "9998_broken.py").write_text(BROKEN.format(head=head))
     monkeypatch.setattr(migrations, "__file__", str(copy / "__init__.py"))
-    monkeypatch.setattr(migrations, "HEAD", "0002")
+    monkeypatch.setattr(migrations, "HEAD", "9998")
     store = Store(f"sqlite:///{tmp_path / 'x.db'}")
     with pytest.raises(ConfigurationError, match="no_such_table"):
         store.open()
     with store._writer.connect() as connection:
         assert not inspect(connection).has_table("half_made")
-    assert migrations.current(store._writer) == "0001"
+    assert migrations.current(store._writer) == head
+    store.close()
+
+
+def test_an_earlier_database_keeps_its_rows_and_its_images_are_counted(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    engine = create_engine(url)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+    path = [
+        {"role": "user", "content": [{"type": "text", "text": "見て"}, image, image]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "ясно"},
+        {"role": "user", "content": "और?"},
+    ]
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.exec_driver_sql(
+            "INSERT INTO owners (pk, name, user, created_ms) VALUES (1, 'local', '', 0)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO conversations (pk, id, owner_pk, model, archived, resends, created_ms,"
+            " touched_ms) VALUES (1, 'conv_1', 1, 'm', 0, 0, 0, 0)"
+        )
+        for pk, message in enumerate(path, 1):
+            connection.exec_driver_sql(
+                "INSERT INTO messages (pk, id, conversation_pk, owner_pk, parent_pk, depth,"
+                " jump_depth, chain, content, role, raw, chars, cum_chars, opens, produced,"
+                " anchored, partial, created_ms)"
+                " VALUES (?, ?, 1, 1, ?, ?, 0, '', '', ?, ?, 1, ?, 0, 0, 0, 0, 0)",
+                (pk, f"m{pk}", pk - 1 or None, pk, message["role"], json.dumps(message), pk),
+            )
+    engine.dispose()
+
+    store = open_store(tmp_path)
+    counted = store.reading(
+        lambda c: c.exec_driver_sql(
+            "SELECT cum_images, cum_tools, raw FROM messages ORDER BY pk"
+        ).all()
+    )
+    assert [(row[0], row[1]) for row in counted] == [(2, 0), (2, 1), (2, 2), (2, 2)]
+    assert [json.loads(row[2]) for row in counted] == path
+    private = store.reading(
+        lambda c: c.exec_driver_sql("SELECT private, route FROM conversations").all()
+    )
+    assert [tuple(row) for row in private] == [(0, None)]
     store.close()
 
 
