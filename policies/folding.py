@@ -4,11 +4,13 @@ Law 5 in numbers: (1) above ``start`` a turn's end leaves a debt of chapters; (2
 after they are ready folds once, down to ``start - headroom`` with at least ``keep`` verbatim;
 (3) the turn that itself crosses ``start`` goes out as it is; (4) at the ceiling what waits is
 folded with stand-ins, the newest user message and what follows it never. Borders are chapter
-ends, tails begin at an opening mark, and a step that saves nothing is not taken.
+ends, tails begin at an opening mark, and a step that saves nothing is not taken. (5) What a fold
+leaves is reckoned without the newest user message and what follows it, so that it is known when
+the reply before it ends; only a cut looks at the newest message too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.chapters import cut_spans
 from policies.values import ChapterState, Debt, Fold, Limits, Mark, Span, ViewState
@@ -48,20 +50,23 @@ def plan_fold(limits: Limits, state: ViewState) -> Fold | None:
     None: the view stays as it is, because it is not above ``start`` yet, because a chapter
     that is needed is still pending, or because no step would make it smaller. Where nothing can
     be folded but a newer gist makes room, the border stays and the memory alone is renewed.
+    An ordinary fold is the same for every newest message that leaves it below the ceiling; one of
+    0 characters foretells it.
     """
     total = state.total
     if total <= limits.start:
         return None
     ground = _Ground.of(limits, state)
-    if total - ground.newest > limits.start:
-        step = _step_ready(ground, limits)
-        if step and step.total < min(total, limits.ceiling):
+    newest = ground.newest
+    before = ground.without(newest)
+    if total - newest > limits.start:
+        step = _step_ready(before, limits)
+        if step and step.total + newest < min(total, limits.ceiling):
             return _fold(ground, step)
     if total < limits.ceiling:
         return None
-    step = _step_rows(ground, limits.goal, limits.keep, ground.ready)
-    if step is None or step.total > limits.start:
-        step = _step_cut(ground, limits)
+    step = _step_spared(before, limits, newest) or _step_spared(ground, limits, 0)
+    step = step or _step_cut(ground, limits)
     if step is None or not _is_worth(limits, step, total):
         step = _renewal(ground)
     return _fold(ground, step) if _is_worth(limits, step, total) else None
@@ -87,12 +92,17 @@ def plan_token_cut(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A border within reach: the rows it takes in, the spans without a row, the size after."""
+    """A border within reach: the rows it takes in, the spans without a row, the sizes after."""
 
     border: int
     rows: int
     spans: tuple[Span, ...]
-    total: int
+    memory: int
+    rest: int
+
+    @property
+    def total(self) -> int:
+        return self.memory + self.rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,10 @@ class _Ground:
         """What the newest user message and what follows it cost."""
         openings = self.openings(self.state.border - 1)
         return self.rest(openings[-1]) if openings else self.rests[0]
+
+    def without(self, cost: int) -> "_Ground":
+        """The same view before so much of its end was said."""
+        return replace(self, rests=tuple(max(0, rest - cost) for rest in self.rests))
 
     @property
     def ready(self) -> int:
@@ -173,10 +187,18 @@ def _step_ready(ground: _Ground, limits: Limits) -> _Step | None:
     return step if step.rows <= ground.ready else None
 
 
+def _step_spared(ground: _Ground, limits: Limits, newest: int) -> _Step | None:
+    """What ready rows can do at the ceiling without any stand-in."""
+    step = _step_rows(ground, limits.goal, limits.keep, ground.ready)
+    if step is None or step.total > limits.start or step.total + newest >= limits.ceiling:
+        return None
+    return step
+
+
 def _renewal(ground: _Ground) -> _Step:
     """No step at all: the same border under the newest memory."""
     border = ground.state.border
-    return _Step(border, 0, (), ground.memory(0) + ground.rest(border))
+    return _Step(border, 0, (), ground.memory(0), ground.rest(border))
 
 
 def _step_rows(ground: _Ground, goal: int, keep: int, count: int) -> _Step | None:
@@ -191,7 +213,7 @@ def _step_rows(ground: _Ground, goal: int, keep: int, count: int) -> _Step | Non
         rest = ground.rest(border)
         if rest < keep:
             break
-        last = _Step(border, rows, (), ground.memory(rows) + rest)
+        last = _Step(border, rows, (), ground.memory(rows), rest)
         if last.total <= goal:
             break
     return last
@@ -216,8 +238,7 @@ def _step_beyond(ground: _Ground, goal: int, keep: int) -> _Step | None:
         spans = cut_spans(ground.marks(end + 1, border), ground.limits.split)
         if len(spans) <= count:
             more = sum(foresee_length(span, ground.limits) for span in spans)
-            total = ground.memory(rows, more) + ground.rest(border)
-            return _Step(border, rows, spans, total)
+            return _Step(border, rows, spans, ground.memory(rows, more), ground.rest(border))
 
 
 def _settle(ground: _Ground, openings: Sequence[int], wanted: int, keep: int) -> int | None:
@@ -256,7 +277,7 @@ def _condensed(ground: _Ground, limits: Limits, step: _Step) -> int:
     """What a step leaves once the chapters above the stack are condensed into the gist."""
     state = ground.state
     gist = state.gist.length if state.gist else 0
-    chapters = step.total - ground.rest(step.border) - state.fixed - gist
+    chapters = step.memory - state.fixed - gist
     if chapters <= limits.stack:
         return step.total
     grown = max(0, limits.gist_length * 5 // 4 - gist)
@@ -274,13 +295,12 @@ def _fold(ground: _Ground, step: _Step) -> Fold:
     missing = tuple(
         index for index, row in enumerate(ground.state.coming[: step.rows]) if row.length is None
     )
-    rest = ground.rest(step.border)
     return Fold(
         kind="cut" if missing or step.spans else "fold",
         border=step.border,
         chapters=tuple(range(step.rows)),
         stand_ins=missing,
         new_spans=step.spans,
-        memory=step.total - rest,
-        verbatim=rest,
+        memory=step.memory,
+        verbatim=ground.rest(step.border),
     )

@@ -199,6 +199,28 @@ def test_a_fold_shows_the_newest_gist_and_drops_the_notes() -> None:
     assert fold == Fold("fold", 220, (0,), (), (), memory=3_700, verbatim=22_000)
 
 
+@pytest.mark.parametrize(
+    ("newest", "kind", "border"),
+    [
+        # 48,600 - 18,200 = 30,400 and 1,250: 31,650 is above 31,000, so the second row goes too;
+        # what is left, 700 + 1,250 + 28,400 = 30,350, is the same for any newest message
+        (0, "fold", 202),
+        (200, "fold", 202),
+        (7_399, "fold", 202),
+        (25_649, "fold", 202),
+        # 30,350 + 25,650 = 56,000: the ceiling decides, all rows go and the rest with a stand-in:
+        # 31,000 - 25,650 - 1,950 - 1,100 = 2,300 stay beside the newest message
+        (25_650, "cut", 464),
+    ],
+)
+def test_a_fold_does_not_look_at_the_newest_message(newest: int, kind: str, border: int) -> None:
+    coming = (row(1, 182, 18_200, 1_250), row(183, 202, 2_000, 700))
+    fold = plan_fold(LOCAL, waiting(*coming, newest=newest))
+    assert fold is not None
+    assert (fold.kind, fold.border) == (kind, border)
+    assert fold.verbatim == 48_600 - 100 * border + newest
+
+
 def test_a_greeting_before_the_first_user_message_is_folded_with_it() -> None:
     tail = (Mark(1, 300, False), *even(48_000, after=1), Mark(482, 100, True))
     fold = plan_fold(LOCAL, ViewState(0, 0, tail, coming=(row(1, 181, 18_300, 1_100),)))
@@ -505,6 +527,19 @@ def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state: ViewStat
     assert fold.memory + fold.verbatim < state.total
     if fold.kind == "cut":
         assert state.total >= SMALL.ceiling
+
+
+@given(view_states(), message_sizes)
+def test_a_fold_is_known_before_the_newest_message(state: ViewState, newest: int) -> None:
+    """What is due at a reply's end, with a newest message of nothing, is what comes."""
+    *before, last = state.tail
+    foreseen = plan_fold(SMALL, replace(state, tail=(*before, replace(last, chars=0))))
+    now = replace(state, tail=(*before, replace(last, chars=newest)))
+    fold = plan_fold(SMALL, now)
+    if foreseen is None or foreseen.kind == "cut":
+        assert fold is None or now.total >= SMALL.ceiling
+    elif foreseen.memory + foreseen.verbatim + newest < SMALL.ceiling:
+        assert fold == replace(foreseen, verbatim=foreseen.verbatim + newest)
 
 
 @given(view_states(), st.integers(-100, 6_000), st.sampled_from([0.4, 1.0, 4.0]))
