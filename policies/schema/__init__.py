@@ -2,12 +2,13 @@
 
 from policies.schema.backends import (
     Backend,
+    Circuit,
     LiteLLMBackend,
     LlamaCppBackend,
     ScriptedBackend,
     Timeouts,
 )
-from policies.schema.document import Model, PolicyFile, Tier, find_faults
+from policies.schema.document import Attempts, Model, PolicyFile, Tier, find_faults
 from policies.schema.parts import FAULTS, Fault, KeyPath, Part
 from policies.schema.policy import Chapters, Gist, Policy, Recall, Summaries, View
 from policies.schema.quantities import (
@@ -25,8 +26,10 @@ from policies.schema.waiting import find_waiting
 __all__ = [
     "FAULTS",
     "FROM_FILE",
+    "Attempts",
     "Backend",
     "Chapters",
+    "Circuit",
     "Fault",
     "Gist",
     "KeyPath",

@@ -36,6 +36,15 @@ class Timeouts(Part):
     """From the request to the end of the reply."""
 
 
+class Circuit(Part):
+    """When a backend that keeps failing is left alone."""
+
+    failures: Annotated[int, Field(ge=1, le=1_000)] = 5
+    """So many failed calls in a row open the circuit: nobody is sent there."""
+    rest: Timeout = 15.0
+    """Seconds until one call is let through to see whether it answers again."""
+
+
 class LlamaCppBackend(Part):
     """A llama-server, spoken to over direct HTTP."""
 
@@ -51,6 +60,12 @@ class LlamaCppBackend(Part):
     a server on this machine behind another name, such as that of a container."""
     slots: Literal["shared", "pinned"] = "shared"
     """pinned: one conversation a slot, for a server started with --cache-ram 0."""
+    background_slots: Annotated[int, Field(ge=0, le=64)] | None = None
+    """pinned: slots kept free of chats, for summaries and titles; none: one from three slots on."""
+    queue: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Chats that wait for a slot at most; whoever comes beyond them is told to try again."""
+    prefill: bool = True
+    """After a fold its prompt is read in ahead, while nobody waits."""
     window: Window | None = None
     """Tokens of one slot; none: read from the server's /props."""
     max_output: MaxOutput | None = 4096
@@ -60,6 +75,7 @@ class LlamaCppBackend(Part):
     strict_roles: bool = False
     """The chat template demands that user and assistant alternate."""
     timeouts: Timeouts = Timeouts()
+    circuit: Circuit = Circuit()
 
     @field_validator("api_key")
     @classmethod
@@ -98,6 +114,7 @@ class LiteLLMBackend(Part):
     strict_roles: bool = True
     """The model demands that user and assistant alternate."""
     timeouts: Timeouts = Timeouts()
+    circuit: Circuit = Circuit()
 
     @field_validator("api_key")
     @classmethod
@@ -135,6 +152,7 @@ class ScriptedBackend(Part):
     strict_roles: bool = False
     """It demands that user and assistant alternate."""
     timeouts: Timeouts = Timeouts()
+    circuit: Circuit = Circuit()
 
     @property
     def off_reason(self) -> str | None:

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from policies.schema.backends import AnyKind, Backend
 from policies.schema.parts import Fault, KeyPath, Part, refuse
 from policies.schema.policy import Policy
-from policies.schema.quantities import suggest
+from policies.schema.quantities import Seconds, suggest
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}"
 
@@ -44,13 +44,27 @@ def _refuse_rules(rules: object) -> tuple[()]:
     return ()
 
 
+class Attempts(Part):
+    """The one budget of a turn over retries, fallbacks and waits."""
+
+    most: Annotated[int, Field(ge=1, le=20)] = 3
+    """Upstream calls at most."""
+    wait: Annotated[Seconds, Field(ge=0, le=600)] = 20.0
+    """Seconds that a turn may wait, all in all, where an upstream asks for patience."""
+
+
 class Model(Part):
     """A name that clients may ask for."""
 
     tiers: Annotated[tuple[Tier, ...], Field(min_length=1)]
     """In order of preference."""
+    aliases: tuple[str, ...] = ()
+    """Other names under which clients ask for it."""
     private: bool = False
     """No tier and no summarizer off this machine."""
+    auxiliary: bool = False
+    """Whatever is asked under this name is no turn of a conversation: titles, tags."""
+    attempts: Attempts = Attempts()
     rules: Annotated[tuple[()], BeforeValidator(_refuse_rules)] = ()
     """Choose among the tiers; none yet."""
 

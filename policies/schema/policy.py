@@ -6,7 +6,7 @@ Defaults are the ``local fold`` column of the design ("Numbers"), except where a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -140,6 +140,9 @@ class Policy(Part):
     gist: Gist = Gist()
     summaries: Summaries = Summaries()
     recall: Recall = Recall()
+    elsewhere: tuple[Literal["refused", "overflow"], ...] = ()
+    """What may be tried on the next tier though the same bytes would fail again: a refusal of the
+    content, a prompt that the backend found too long."""
     keep_warm: bool = False
     """Chapters are made ahead of any need, for the day of a migration to a smaller view."""
     ttl: Annotated[Seconds, Field(ge=3_600)] | None = None
