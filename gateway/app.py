@@ -22,6 +22,7 @@ from gateway.flows.context import Context
 from gateway.flows.upkeep import Upkeep
 from gateway.jobs import queue
 from gateway.jobs.bells import Bells
+from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, load_policies
 from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, living, record_revision
@@ -74,6 +75,11 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
 def build_context(settings: Settings, clock: Clock) -> Context:
     """The parts that flows work with, none of them opened. Raises as create_app."""
     loaded = load_policies(settings.policies, settings.environ)
+    meters = Meters()
+    meters.expect(
+        loaded.file.backends,
+        ((t.backend, t.policy) for model in loaded.file.models.values() for t in model.tiers),
+    )
     return Context(
         settings=settings,
         clock=clock,
@@ -81,6 +87,7 @@ def build_context(settings: Settings, clock: Clock) -> Context:
         policies=loaded,
         backends=build_backends(loaded.file, clock),
         boot=f"boot_{secrets.token_hex(8)}",
+        meters=meters,
     )
 
 
