@@ -17,6 +17,7 @@ interrupted  502     upstream_interrupted       yes**   the answer broke off
 malformed    502     upstream_malformed         yes**   what came is not what the protocol says
 empty        502     upstream_empty             yes     a success with nothing in it
 server       502     upstream_error             yes**   anything else of the upstream's
+resting      503     upstream_resting           no      failed too often: nobody is sent there now
 (** not once a part of the answer was given)
 
 401 and 403 of an upstream are about the gateway's key, never about the client's: hence 502.
@@ -43,6 +44,7 @@ class FaultKind(StrEnum):
     MALFORMED = "malformed"
     EMPTY = "empty"
     SERVER = "server"
+    RESTING = "resting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,9 @@ RULES: dict[FaultKind, FaultRule] = {
     ),
     _K.EMPTY: FaultRule(502, "upstream_empty", "upstream_error", True, "Try again."),
     _K.SERVER: FaultRule(502, "upstream_error", "upstream_error", True, "Try again."),
+    _K.RESTING: FaultRule(
+        503, "upstream_resting", "upstream_error", False, "Try again when its rest is over."
+    ),
 }
 
 
@@ -109,6 +114,7 @@ class UpstreamFault(UpstreamFailed):
 
     `retry_after`: seconds. `partial`: raised after a part of the answer was given. `received`: the
     whole answer as far as it came, where a whole answer was asked for and had no true end.
+    `is_ours`: the gateway itself ended the call, so that nothing was learned about the backend.
     `prompt_tokens` and `window_tokens`: the upstream's own figures for an overflow.
     """
 
@@ -123,6 +129,7 @@ class UpstreamFault(UpstreamFailed):
         received: dict[str, Any] | None = None,
         prompt_tokens: int | None = None,
         window_tokens: int | None = None,
+        is_ours: bool = False,
     ) -> None:
         rule = RULES[kind]
         super().__init__(
@@ -138,6 +145,7 @@ class UpstreamFault(UpstreamFailed):
         self.received = received
         self.prompt_tokens = prompt_tokens
         self.window_tokens = window_tokens
+        self.is_ours = is_ours
 
     @property
     def retryable(self) -> bool:

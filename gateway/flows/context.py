@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from gateway.backends.base import Backend
 from gateway.clock import Clock
 from gateway.errors import NotFound
+from gateway.flows.circuits import Circuits
 from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
+from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies
 from gateway.settings import Settings
 from gateway.store.engine import Store
@@ -24,7 +26,8 @@ class Context:
     time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
     of each backend: background work of the same backend waits for zero, which quiet tells of.
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
-    policy, window) of which the log was told that views shrink there.
+    policy, window) of which the log was told that views shrink there. circuits says which backends
+    are left alone for a while. meters counts what happens.
     """
 
     settings: Settings
@@ -40,6 +43,12 @@ class Context:
     busy: dict[str, int] = field(default_factory=dict)
     unsettled: set[int] = field(default_factory=set)
     narrow: set[tuple[str, str, int | None]] = field(default_factory=set)
+    meters: Meters = field(default_factory=Meters)
+    circuits: Circuits = field(init=False)
+
+    def __post_init__(self) -> None:
+        rules = {name: config.circuit for name, config in self.policies.file.backends.items()}
+        self.circuits = Circuits(rules, self.clock.monotonic)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""
