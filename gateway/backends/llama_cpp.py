@@ -8,15 +8,21 @@ cancels the generation between two batches; it keeps idle connections for 5 s.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+import zlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
-
-import aiohttp
 
 from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.classification import classify_response, redact
+from gateway.backends.connections import (
+    Connection,
+    Connections,
+    ConnectTimeout,
+    Garbled,
+    NoConnection,
+)
 from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.wire.json_text import dump_bytes, loads
@@ -53,6 +59,10 @@ KEEPALIVE_SECONDS = 3.0
 
 ERROR_BODY_BYTES = 65_536
 
+RELEASE_SECONDS = 0.05
+"""How long the end of a stream's frame is waited for, so that its connection may serve again: all
+that counts has come."""
+
 
 class LlamaCpp:
     """A Backend (base.py) that is a llama-server. `clock`: monotonic seconds, for the caches."""
@@ -72,37 +82,25 @@ class LlamaCpp:
         self._clock = clock
         key = config.api_key.get_secret_value() if config.api_key else ""
         self._secrets = (key,) if key else ()
-        self._headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
         if key:
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._session: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
+            headers["Authorization"] = f"Bearer {key}"
+        self._connections = Connections(
+            config.url,
+            headers,
+            connect_seconds=config.timeouts.connect,
+            keep_seconds=KEEPALIVE_SECONDS,
+        )
         self._keeps_streams = False
         self._health: tuple[float, Health] | None = None
         self._props_at: float | None = None
         self._can_count = True
 
     async def start(self) -> None:
-        if self._session is None or self._streams is None or self._session.closed:
-            self._session = self._make_session(
-                aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-            )
-            self._streams = self._make_session(aiohttp.TCPConnector(limit=0, force_close=True))
-
-    def _make_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-        connect = self._config.timeouts.connect
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=None),
-            headers=self._headers,
-            trust_env=False,
-        )
+        """Nothing: a connection is opened by the first call that needs it."""
 
     async def aclose(self) -> None:
-        for session in (self._session, self._streams):
-            if session is not None:
-                await session.close()
+        await self._connections.aclose()
 
     # --- what the server says of itself ----------------------------------------------------------
 
@@ -170,44 +168,27 @@ class LlamaCpp:
     async def _ask(self, method: str, path: str, seconds: float, body: bytes | None = None) -> Any:
         """The decoded answer to a small question. Raises UpstreamFault."""
         deadline = asyncio.get_running_loop().time() + seconds
-        response = await self._request(method, path, body, deadline)
+        connection = await self._request(method, path, body, deadline)
         try:
-            return loads(await self._read_rest(response, deadline))
+            answer = loads(await self._read_rest(connection, deadline))
+            await connection.release()
+            return answer
         except ValueError:
             raise self._fault(FaultKind.MALFORMED, f"answered {path} with no JSON") from None
         finally:
-            response.close()
+            if not connection.is_released:
+                connection.close()
 
     # --- calls -----------------------------------------------------------------------------------
 
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
         return tuple(sorted(BLOCKED & params.keys()))
 
-    def stream(self, call: Call) -> AsyncIterator[Chunk]:
-        return self._stream(call)
-
-    async def _stream(self, call: Call) -> AsyncGenerator[Chunk, None]:
-        loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
-        deadline = loop.time() + timeouts.total
-        response = await self._open(call, min(deadline, loop.time() + timeouts.first_token))
-        reader = AnswerReader(self.name, self._secrets)
-        try:
-            while not reader.done:
-                wait = choose_wait(timeouts, reader)
-                try:
-                    data = await self._read(response, min(deadline, loop.time() + wait))
-                except UpstreamFault as fault:
-                    chunks = reader.break_off(fault)
-                else:
-                    chunks = reader.feed(data) if data else reader.close()
+    async def stream(self, call: Call) -> AsyncGenerator[Chunk]:
+        async with aclosing(self._batches(call)) as batches:
+            async for chunks in batches:
                 for chunk in chunks:
                     yield chunk
-                if reader.fault is not None:
-                    raise self._noted(reader.fault)
-            if self._keeps_streams:
-                await _finish(response)
-        finally:
-            response.close()
 
     async def complete(self, call: Call) -> Completion:
         """As Backend.complete. The answer is streamed from the server and put together here: of a
@@ -215,9 +196,10 @@ class LlamaCpp:
         (measured, build 11549: the slot was busy for 408 s more; of a stream, 0.1 to 0.7 s)."""
         builder = ReplyBuilder()
         try:
-            async with aclosing(self._stream(call)) as chunks:
-                async for chunk in chunks:
-                    builder.feed(chunk.parsed)
+            async with aclosing(self._batches(call, gather=True)) as batches:
+                async for chunks in batches:
+                    for chunk in chunks:
+                        builder.feed(chunk.parsed)
         except UpstreamFault as fault:
             if fault.partial:
                 fault.received = builder.completion()
@@ -225,9 +207,34 @@ class LlamaCpp:
         parsed = builder.completion()
         return Completion(dump_bytes(parsed), parsed)
 
-    async def _open(self, call: Call, deadline: float) -> aiohttp.ClientResponse:
+    async def _batches(self, call: Call, *, gather: bool = False) -> AsyncGenerator[list[Chunk]]:
+        """The chunks of an answer as they come together. gather: as in Connection.read."""
+        loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
+        deadline = loop.time() + timeouts.total
+        first = min(deadline, loop.time() + timeouts.first_token)
+        connection = await self._open(call, first, gather)
+        reader = AnswerReader(self.name, self._secrets)
+        try:
+            while not reader.done:
+                wait = choose_wait(timeouts, reader)
+                try:
+                    data = await self._read(connection, min(deadline, loop.time() + wait))
+                except UpstreamFault as fault:
+                    chunks = reader.break_off(fault)
+                else:
+                    chunks = reader.feed(data) if data else reader.close()
+                if chunks:
+                    yield chunks
+                if reader.fault is not None:
+                    raise self._noted(reader.fault)
+            await connection.release(RELEASE_SECONDS)
+        finally:
+            if not connection.is_released:
+                connection.close()
+
+    async def _open(self, call: Call, deadline: float, gather: bool) -> Connection:
         path, body = "/v1/chat/completions", self._body(call)
-        return await self._request("POST", path, body, deadline, streams=True)
+        return await self._request("POST", path, body, deadline, streams=True, gather=gather)
 
     def _body(self, call: Call) -> bytes:
         fields = {key: value for key, value in call.params.items() if _passes(key)}
@@ -247,91 +254,96 @@ class LlamaCpp:
         return _join_body(call.messages, fields)
 
     async def _request(
-        self, method: str, path: str, body: bytes | None, deadline: float, *, streams: bool = False
-    ) -> aiohttp.ClientResponse:
-        """The response with status 200, its body unread. Raises UpstreamFault for any other.
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        deadline: float,
+        *,
+        streams: bool = False,
+        gather: bool = False,
+    ) -> Connection:
+        """The connection of a response with status 200, its body unread. Raises UpstreamFault for
+        any other.
 
         streams: on a connection of its own, unless the server keeps those that carried a stream.
         llama-server says Keep-Alive after it and closes all the same (measured, build 11549): the
         next request there would be reset. What speaks in its place may keep its word.
         """
-        await self.start()
-        session = self._streams if streams and not self._keeps_streams else self._session
-        assert session is not None
+        keep = not streams or self._keeps_streams
         try:
-            async with asyncio.timeout_at(deadline):
-                response = await session.request(
-                    method, self._config.url + path, data=body, allow_redirects=False
-                )
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            connection = await self._connections.ask(
+                method, path, body, deadline, keep=keep, gather=gather
+            )
+        except (TimeoutError, OSError) as error:
             raise self._noted(self._explain(error)) from error
-        if response.status == 200:
+        if connection.status == 200:
+            self._check_plain(connection)
             if streams:
-                self._keeps_streams = response.headers.get("Server") != "llama.cpp"
-            return response
+                self._keeps_streams = connection.headers.get("server") != "llama.cpp"
+            return connection
         try:
-            text = await self._read_error(response)
+            text = await self._read_error(connection)
         finally:
-            response.close()
+            connection.close()
         raise self._noted(
             classify_response(
-                self.name, response.status, text, response.headers, secrets=self._secrets
+                self.name, connection.status, text, connection.headers, secrets=self._secrets
             )
         )
 
-    async def _read(self, response: aiohttp.ClientResponse, deadline: float) -> bytes:
-        """The next bytes of a stream, b"" at its end. Raises UpstreamFault.
+    def _check_plain(self, connection: Connection) -> None:
+        """Refuse a body that was packed although plain bytes were asked for."""
+        packed = connection.headers.get("content-encoding", "identity")
+        if packed != "identity":
+            connection.close()
+            raise self._fault(FaultKind.MALFORMED, f"packs its answers unasked ({packed[:20]})")
 
-        Bytes that arrived before the connection broke are given first: aiohttp would raise its
-        error over them.
-        """
-        content = response.content
+    async def _read(self, connection: Connection, deadline: float) -> bytes:
+        """The next bytes of a stream, b"" at its end. Raises UpstreamFault."""
         try:
-            if ready := content.read_nowait():
-                return ready
-            async with asyncio.timeout_at(deadline):
-                return await content.readany()
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            if content.exception() is not None and (left := content._read_nowait(-1)):
-                return left
+            return await connection.read(deadline)
+        except (TimeoutError, OSError) as error:
             raise self._explain(error, in_body=True) from error
 
-    async def _read_rest(self, response: aiohttp.ClientResponse, deadline: float) -> bytes:
+    async def _read_rest(self, connection: Connection, deadline: float) -> bytes:
         body = bytearray()
         try:
-            async with asyncio.timeout_at(deadline):
-                while more := await response.content.readany():
-                    body += more
-                    if len(body) > MAX_EVENT_BYTES:
-                        raise self._fault(FaultKind.MALFORMED, "sends an answer without end")
-                return bytes(body)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            while more := await connection.read(deadline):
+                body += more
+                if len(body) > MAX_EVENT_BYTES:
+                    raise self._fault(FaultKind.MALFORMED, "sends an answer without end")
+            return bytes(body)
+        except (TimeoutError, OSError) as error:
             raise self._noted(self._explain(error, in_body=True)) from error
 
-    async def _read_error(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_error(self, connection: Connection) -> bytes:
         """The body of an error as far as it comes: the status alone says much already."""
         body = b""
+        patience = min(PROBE_SECONDS, self._config.timeouts.idle)
+        deadline = asyncio.get_running_loop().time() + patience
         try:
-            async with asyncio.timeout(min(PROBE_SECONDS, self._config.timeouts.idle)):
-                while len(body) < ERROR_BODY_BYTES and (more := await response.content.readany()):
-                    body += more
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            return body[:ERROR_BODY_BYTES]
+            while len(body) < ERROR_BODY_BYTES and (more := await connection.read(deadline)):
+                body += more
+        except (TimeoutError, OSError):
+            pass  # so far it came
+        if "content-encoding" in connection.headers:
+            body = _unpack(body)
         return body[:ERROR_BODY_BYTES]
 
     def _explain(self, error: Exception, in_body: bool = False) -> UpstreamFault:
         if isinstance(error, TimeoutError):
-            connecting = isinstance(error, aiohttp.ConnectionTimeoutError)
+            connecting = isinstance(error, ConnectTimeout)
             what = "could not be reached in time" if connecting else "fell silent for too long"
             return self._fault(FaultKind.TIMEOUT, what)
         if in_body:
             return self._fault(FaultKind.INTERRUPTED, "broke off its answer")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return self._fault(FaultKind.UNAVAILABLE, f"cannot be reached ({error.strerror})")
-        if isinstance(error, aiohttp.ServerDisconnectedError | OSError):
-            return self._fault(FaultKind.UNAVAILABLE, "closed the connection before it answered")
-        words = redact(str(error), self._secrets)
-        return self._fault(FaultKind.MALFORMED, f"does not speak HTTP as expected ({words})")
+        if isinstance(error, NoConnection):
+            return self._fault(FaultKind.UNAVAILABLE, f"cannot be reached ({error})")
+        if isinstance(error, Garbled):
+            words = redact(str(error), self._secrets)
+            return self._fault(FaultKind.MALFORMED, f"does not speak HTTP as expected ({words})")
+        return self._fault(FaultKind.UNAVAILABLE, "closed the connection before it answered")
 
     def _fault(self, kind: FaultKind, what: str) -> UpstreamFault:
         return UpstreamFault(kind, f"The backend {self.name} {what}")
@@ -345,16 +357,13 @@ class LlamaCpp:
         return fault
 
 
-async def _finish(response: aiohttp.ClientResponse) -> None:
-    """Read the end of a stream, so that its connection may serve again; not longer than 50 ms:
-    all that counts has come."""
+def _unpack(body: bytes) -> bytes:
+    """The beginning of a body that was packed unasked (gzip or zlib); as it is where it cannot be
+    read."""
     try:
-        if not response.content.at_eof():
-            async with asyncio.timeout(0.05):
-                while not response.content.at_eof():
-                    await response.content.readany()
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        return  # close() drops the connection, and nothing of the answer is lost
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, ERROR_BODY_BYTES)
+    except zlib.error:
+        return body
 
 
 def _passes(key: str) -> bool:

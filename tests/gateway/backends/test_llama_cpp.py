@@ -150,6 +150,18 @@ async def test_proxies_of_the_environment_are_not_asked(
     assert (await take(backend, make_call()))[1] is None
 
 
+async def test_a_stream_that_is_packed_unasked_is_refused(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
+    head, *rest = GOOD.pieces
+    head = head.replace(b"\r\n", b"\r\nContent-Encoding: br\r\n", 1)
+    server.play(replace(GOOD, pieces=(head, *rest)))
+    _, fault = await take(backend, make_call())
+    assert fault is not None
+    assert (fault.kind, "(br)" in fault.what) == (FaultKind.MALFORMED, True)
+    await server.gone()
+
+
 # --- window --------------------------------------------------------------------------------------
 
 
