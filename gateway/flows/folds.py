@@ -205,16 +205,65 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
         pk = _add_debt(connection, site, span, rows)
         _write_stand_in(connection, site, pk, rows)
         taken.append(pk)
-    shown = [*loaded.stack, *memory.chapters_by_pk(connection, site.conversation.pk, taken)]
-    gist = _gist_within(connection, site, loaded.gist, shown, plan.border)
+    shown = _shown_by(connection, site, loaded, plan.border, taken)
+    return _write_fold(connection, site, loaded, plan, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a fold's memory tells: a gist and the chapters behind it, oldest first."""
+
+    gist: GistRow | None
+    chapters: Sequence[ChapterRow]
+
+
+def _shown_by(
+    connection: Connection, site: Site, loaded: Loaded, border: int, taken: Sequence[int]
+) -> _Shown:
+    """What a fold to this border shows that takes in these chapters."""
+    rows = [*loaded.stack, *memory.chapters_by_pk(connection, site.conversation.pk, taken)]
+    gist = _gist_within(connection, site, loaded.gist, rows, border)
     covered = gist.last_depth if gist else 0
-    return _write_fold(
-        connection,
-        site,
-        replace(loaded, gist=gist),
-        plan,
-        [row for row in shown if row.first_depth > covered],
+    shown = _Shown(gist, [row for row in rows if row.first_depth > covered])
+    _check_unbroken(shown.gist, shown.chapters, border)
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """The fold that the next user message takes, whatever it says: the depth of its border, and
+    its memory as row numbers, the chapter versions oldest first."""
+
+    border_depth: int
+    gist_pk: int | None
+    versions: tuple[int, ...]
+
+
+def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Foreseen | None:
+    """The fold that a user message behind `site.head` will see first; None where it will see what
+    is shown now, or a cut. Writes nothing.
+
+    Only a message that alone brings the view to the ceiling is shown something else.
+    """
+    if _total(fold, site) <= site.limits.start:
+        return None
+    loaded = load_state(connection, site, fold)
+    coming = Mark(site.head.depth + 1, 0, opens=True)
+    state = replace(loaded.state, tail=(*loaded.state.tail, coming))
+    plan = plan_fold(site.limits, state)
+    if plan is None or plan.kind == "cut" or plan_gist_stand_in(site.limits, state, plan):
+        return None
+    taken = [loaded.coming[index].pk for index in plan.chapters]
+    shown = _shown_by(connection, site, loaded, plan.border, taken)
+    return Foreseen(
+        border_depth=plan.border,
+        gist_pk=shown.gist.pk if shown.gist else None,
+        versions=_versions(shown.chapters),
     )
+
+
+def _versions(chapters: Sequence[ChapterRow]) -> tuple[int, ...]:
+    return tuple(row.version_pk for row in chapters if row.version_pk is not None)
 
 
 def _gist_within(
@@ -263,12 +312,11 @@ def _told(text: str) -> str:
 
 
 def _write_fold(
-    connection: Connection, site: Site, loaded: Loaded, plan: Fold, shown: Sequence[ChapterRow]
+    connection: Connection, site: Site, loaded: Loaded, plan: Fold, shown: _Shown
 ) -> FoldRow:
-    _check_unbroken(loaded.gist, shown, plan.border)
-    texts = [row.text or "" for row in shown]
-    rendered = render_memory(loaded.gist.text if loaded.gist else None, texts)
-    origins = [row.origin for row in shown] + ([loaded.gist.origin] if loaded.gist else [])
+    gist, chapters = shown.gist, shown.chapters
+    rendered = render_memory(gist.text if gist else None, [row.text or "" for row in chapters])
+    origins = [row.origin for row in chapters] + ([gist.origin] if gist else [])
     fold = memory.add_fold(
         connection,
         site.conversation.pk,
@@ -276,14 +324,14 @@ def _write_fold(
         at=site.head,
         border=_border(loaded, plan),
         kind=plan.kind,
-        gist_pk=loaded.gist.pk if loaded.gist else None,
-        memory=[row.version_pk for row in shown if row.version_pk is not None],
+        gist_pk=gist.pk if gist else None,
+        memory=_versions(chapters),
         memory_chars=sum(len(message["content"]) for message in rendered),
         stand_ins=origins.count("stand-in"),
         revision=site.revision,
         now_ms=site.now_ms,
     )
-    _plan_gist(connection, site, loaded.gist, shown)
+    _plan_gist(connection, site, gist, chapters)
     return fold
 
 

@@ -312,12 +312,19 @@ def show_memory(
         return []
     if (cached := views.memory(fold.pk)) is not None:
         return cached
+    return tell_memory(connection, fold.gist_pk, fold.memory)
+
+
+def tell_memory(
+    connection: Connection, gist_pk: int | None, versions: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The same of a gist and chapter versions, by their row numbers."""
     # Not at every start: its patterns take a sixth of a second to compile.
     from policies.judge import is_refusal
 
-    gist = memory.gist_by_pk(connection, fold.gist_pk) if fold.gist_pk else None
+    gist = memory.gist_by_pk(connection, gist_pk) if gist_pk else None
     texts = []
-    for version in memory.versions_by_pk(connection, fold.memory):
+    for version in memory.versions_by_pk(connection, versions):
         text = version.text
         if version.origin == "model" and is_refusal(text):
             text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))

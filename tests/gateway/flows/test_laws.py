@@ -17,14 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Connection
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.flows.folds import sizes
+from gateway.flows.folds import Foreseen, foresee_fold, sizes
 from gateway.flows.turn import Turn
-from gateway.flows.turn_rows import Begun, show_memory
+from gateway.flows.turn_rows import Begun, show_memory, site_of
 from gateway.flows.views import ViewCache
 from gateway.prompts.view import Tail, TailMessage, assemble
 from gateway.store import memory, transcript
 from gateway.store.memory import FoldRow
-from gateway.store.transcript import Node
+from gateway.store.transcript import Node, node_by_pk
 from gateway.wire.json_text import dump_bytes, loads
 from tests.gateway.house import (
     House,
@@ -219,6 +219,7 @@ class Laws(RuleBasedStateMachine):
     ) -> tuple[Turn, str | None]:
         """The turn, and what was heard where it came to its end."""
         turn = await self.house.open(*sends, id=client.id, owner=client.owner, retried=retried)
+        self._check_foreseen(turn)
         if ending == "leaves":
             stream = turn.stream()
             await anext(stream)
@@ -308,6 +309,25 @@ class Laws(RuleBasedStateMachine):
             assert sum(sizes(old, asked)) - self._newest_chars(asked) > START
         else:
             assert sum(sizes(self._fold(older.fold), asked)) >= CEILING
+
+    def _check_foreseen(self, turn: Turn) -> None:
+        """A fold was known before its message came, and one that was known comes."""
+        begun, setting = turn.prepared.begun, turn.prepared.setting
+        asked, fold = begun.asked, begun.fold
+        if asked.id in self.shown or not asked.opens or asked.depth == 1 or begun.is_cut:
+            return
+
+        def foresee(connection: Connection) -> Foreseen | None:
+            head = transcript.path_between(connection, asked.pk, asked.depth - 2)[0]
+            site = site_of(begun, setting, node_by_pk(connection, head.pk), begun.ratio, 0)
+            before = memory.deepest_fold(connection, begun.conversation.pk, "small", site.head)
+            return foresee_fold(connection, site, before)
+
+        foreseen = self.house.store.reading(foresee)
+        if fold is not None and fold.at_pk == asked.pk:
+            assert foreseen == Foreseen(fold.border_depth, fold.gist_pk, fold.memory)
+        else:
+            assert foreseen is None
 
     def _view_before(self, asked: Node) -> Shown | None:
         """The view of the nearest ancestor that was asked."""

@@ -14,6 +14,7 @@ from gateway.jobs import queue
 from gateway.store import attempts, memory
 from gateway.store.boots import begin_boot
 from gateway.store.transcript import conversation_by_pk
+from gateway.wire.json_text import loads
 from policies.values import Span
 from tests.gateway.house import (
     POLICIES,
@@ -106,7 +107,8 @@ async def test_2_a_swipe_before_the_fold_stays_as_it_was_when_chapters_come(hous
 
 
 async def test_3_an_edit_below_the_border(house: House) -> None:
-    """In the tail, before the message at which it folded: the same chapters fold again at once."""
+    """In the tail, before the message at which it folded: the same chapters fold again at once, as
+    many of them as are needed without the edited message."""
     history: list[Say] = []
     said = await to_a_fold(house, history)
     at = border(said)
@@ -120,7 +122,8 @@ async def test_3_an_edit_below_the_border(house: House) -> None:
     total = sum(len(str(m["content"])) for m in edited)
     assert (again.view == "folded") == (total > 3_000)
     if again.view == "folded":
-        assert house.folds()[-1][4] == old[0][4]
+        again_told, told = loads(house.folds()[-1][4]), loads(old[0][4])
+        assert again_told and again_told == told[: len(again_told)]
     assert house.pending() == []
 
 

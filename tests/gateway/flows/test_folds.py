@@ -1,0 +1,72 @@
+"""What a view takes in next is known when a reply ends, and nothing is written to know it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from gateway.flows.folds import Foreseen, foresee_fold
+from gateway.flows.turn import Turn
+from gateway.flows.turn_rows import show_memory, site_of, tell_memory
+from gateway.flows.views import ViewCache
+from gateway.store import memory, transcript
+from tests.gateway.house import House
+
+
+def line(number: int) -> str:
+    """341 characters; with a reply of 8 or 9 a turn is about 350."""
+    return (f"{number} " + "Le phare s'éteint. 灯台の火が消えた。 " * 20)[:341]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def foresee(house: House, turn: Turn) -> Foreseen | None:
+    """What a user message behind the newest message of the turn's conversation would see."""
+    begun, setting = turn.prepared.begun, turn.prepared.setting
+
+    def read(connection: Connection) -> Foreseen | None:
+        head_pk = house.one("SELECT head_pk FROM conversations")
+        head = transcript.node_by_pk(connection, head_pk)
+        site = site_of(begun, setting, head, begun.ratio, house.clock.ms)
+        fold = memory.deepest_fold(connection, begun.conversation.pk, setting.policy.name, head)
+        return foresee_fold(connection, site, fold)
+
+    return house.store.reading(read)
+
+
+@pytest.mark.parametrize("newest", [0, 1, 30, 1_900])
+async def test_the_next_fold_is_known_whatever_is_said_next(house: House, newest: int) -> None:
+    # 9 x 349 = 3,141 > 3,000: with the ninth turn the debt is asked for
+    for number in range(9):
+        said = await house.say(line(number), id="c")
+        assert foresee(house, said.turn) is None, "the chapter is not there yet"
+    house.write_chapters()
+    before = len(house.folds())
+    foreseen = foresee(house, said.turn)
+    assert foreseen is not None
+    assert len(house.folds()) == before == 0
+    said = await house.say("x" * newest, id="c")
+    fold = said.turn.prepared.begun.fold
+    assert fold is not None
+    assert (fold.border_depth, fold.gist_pk, fold.memory) == (
+        foreseen.border_depth,
+        foreseen.gist_pk,
+        foreseen.versions,
+    )
+    told = house.store.reading(tell_memory, foreseen.gist_pk, foreseen.versions)
+    assert told == house.store.reading(show_memory, fold, ViewCache())
+
+
+async def test_a_cut_is_not_foreseen(house: House) -> None:
+    """A message that brings the view to the ceiling is shown what its own size asks for."""
+    for number in range(10):
+        said = await house.say(line(number), id="c")
+    # 3,491 of 4,000: nothing is ready, so the next one goes out whole or cut
+    assert foresee(house, said.turn) is None
+    said = await house.say("x" * 509, id="c")
+    assert said.view == "cut"
