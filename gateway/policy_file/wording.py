@@ -17,7 +17,10 @@ from gateway.policy_file.tree import Node
 from gateway.policy_file.values import Values
 from policies.schema import (
     FAULTS,
+    Attempts,
     Chapters,
+    Circuit,
+    Extent,
     Gist,
     KeyPath,
     LiteLLMBackend,
@@ -27,12 +30,15 @@ from policies.schema import (
     Policy,
     PolicyFile,
     Recall,
+    Rule,
     ScriptedBackend,
     Summaries,
     Tier,
     Timeouts,
     View,
+    When,
     spell_duration,
+    spell_hours,
     spell_size,
     suggest,
 )
@@ -47,6 +53,7 @@ PARTS: Mapping[tuple[str, ...], Sequence[type[Part]]] = {
     (): (PolicyFile,),
     ("backends", "*"): tuple(KINDS.values()),
     ("backends", "*", "timeouts"): (Timeouts,),
+    ("backends", "*", "circuit"): (Circuit,),
     ("policies", "*"): (Policy,),
     ("policies", "*", "view"): (View,),
     ("policies", "*", "chapters"): (Chapters,),
@@ -55,6 +62,10 @@ PARTS: Mapping[tuple[str, ...], Sequence[type[Part]]] = {
     ("policies", "*", "recall"): (Recall,),
     ("models", "*"): (Model,),
     ("models", "*", "tiers", "*"): (Tier,),
+    ("models", "*", "attempts"): (Attempts,),
+    ("models", "*", "rules", "*"): (Rule,),
+    ("models", "*", "rules", "*", "when"): (When,),
+    ("models", "*", "rules", "*", "when", "chars"): (Extent,),
 }
 INJECTED = {(Policy, "name")}
 """Fields that the program sets; not keys of the file."""
@@ -76,8 +87,8 @@ _ALLOWED = {
     "greater_than_equal": "allowed is {ge:,} or more",
     "less_than_equal": "allowed is {le:,} or less",
 }
-_ABOUT_CONTENT = ("twice", "rules", "too_short")
-_SPELLINGS = {"size": spell_size, "duration": spell_duration}
+_ABOUT_CONTENT = ("twice", "too_short")
+_SPELLINGS = {"size": spell_size, "duration": spell_duration, "hours": spell_hours}
 
 
 def word_problems(error: ValidationError, values: Values) -> Iterator[Problem]:
@@ -86,7 +97,7 @@ def word_problems(error: ValidationError, values: Values) -> Iterator[Problem]:
     What follows only from a value that could not be read is left out: that is told already.
     """
     for item in error.errors(include_url=False, include_input=False):
-        path = _strip_tag(item["loc"])
+        path = _whole_value(_strip_tag(item["loc"]), values)
         context = item.get("ctx", {})
         if item["type"] == FAULTS:
             if not any(broken[: len(path)] == path for broken in values.broken):
@@ -129,6 +140,7 @@ def find_misplaced(values: Values) -> Iterator[Problem]:
 
 def word_fault(path: KeyPath, message: str, hint: str, values: Values) -> Problem:
     """A broken rule between parts; a text that broke it is shown, a number stands in the rule."""
+    path = _whole_value(path, values)
     node = values.nodes.get(path)
     if node is not None and node.kind == "scalar" and not _is_number(node):
         message = _prefix(values.show(path), message)
@@ -152,6 +164,8 @@ def _word_missing(path: KeyPath, values: Values) -> Problem:
         "url": "such as 'url: http://127.0.0.1:8080'",
         "model": "such as 'model: deepseek/deepseek-v4-flash'",
         "tiers": "such as 'tiers: [{backend: NAME, policy: NAME}]'",
+        "name": "a rule's name is told in x-foldgate-rule",
+        "tier": "the backend of one of the model's tiers",
     }.get(str(key), "")
     return _place(path, f"the key {key} is missing here", hint, values)
 
@@ -240,6 +254,13 @@ def _strip_tag(loc: tuple[str | int, ...]) -> KeyPath:
     if loc[:1] == ("backends",) and len(loc) > 2 and loc[2] in KINDS:
         return loc[:2] + loc[3:]
     return loc
+
+
+def _whole_value(path: KeyPath, values: Values) -> KeyPath:
+    """Without the position in a list that the file writes as one value."""
+    while path and isinstance(path[-1], int) and path not in values.nodes:
+        path = path[:-1]
+    return path
 
 
 def _place(path: KeyPath, message: str, hint: str, values: Values, inline: bool = False) -> Problem:

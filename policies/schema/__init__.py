@@ -21,15 +21,27 @@ from policies.schema.quantities import (
     spell_size,
     suggest,
 )
+from policies.schema.rules import (
+    DAYS,
+    Extent,
+    Rule,
+    When,
+    named_headers,
+    needs_content,
+    parse_hours,
+    spell_hours,
+)
 from policies.schema.waiting import find_waiting
 
 __all__ = [
+    "DAYS",
     "FAULTS",
     "FROM_FILE",
     "Attempts",
     "Backend",
     "Chapters",
     "Circuit",
+    "Extent",
     "Fault",
     "Gist",
     "KeyPath",
@@ -40,6 +52,7 @@ __all__ = [
     "Policy",
     "PolicyFile",
     "Recall",
+    "Rule",
     "ScriptedBackend",
     "Size",
     "Summaries",
@@ -47,11 +60,16 @@ __all__ = [
     "Timeouts",
     "Unit",
     "View",
+    "When",
     "find_faults",
     "find_waiting",
+    "named_headers",
+    "needs_content",
     "parse_duration",
+    "parse_hours",
     "parse_size",
     "spell_duration",
+    "spell_hours",
     "spell_size",
     "suggest",
 ]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from policies.schema.backends import AnyKind, Backend
+from policies.schema.names import check_name, find_missing
 from policies.schema.parts import Fault, KeyPath, Part, refuse
 from policies.schema.policy import Policy
-from policies.schema.quantities import Seconds, suggest
-
-NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}"
+from policies.schema.quantities import Seconds
+from policies.schema.rules import Rule, find_doubles, find_rule_faults
 
 CHARS_PER_TOKEN_AT_MOST = 4.5
 """48,000 characters of English are about 11k tokens (design, "Numbers"): 4.4 a token, rounded up.
@@ -32,16 +31,6 @@ def _check_version(version: object) -> object:
     if type(version) is not int or version != 1:
         refuse("version", "allowed is 1")
     return version
-
-
-def _refuse_rules(rules: object) -> tuple[()]:
-    if rules not in ((), []):
-        refuse(
-            "rules",
-            "rules come with a later version: only an empty list is allowed",
-            "write 'rules: []'; the first healthy tier is taken",
-        )
-    return ()
 
 
 class Attempts(Part):
@@ -65,8 +54,8 @@ class Model(Part):
     auxiliary: bool = False
     """Whatever is asked under this name is no turn of a conversation: titles, tags."""
     attempts: Attempts = Attempts()
-    rules: Annotated[tuple[()], BeforeValidator(_refuse_rules)] = ()
-    """Choose among the tiers; none yet."""
+    rules: tuple[Rule, ...] = ()
+    """Choose among the tiers; the first that holds and whose backend can be used."""
 
     @field_validator("tiers")
     @classmethod
@@ -74,6 +63,11 @@ class Model(Part):
         if len(set(tiers)) < len(tiers):
             refuse("twice", "each tier is listed once")
         return tiers
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> Self:
+        self.fail(find_doubles(self.rules))
+        return self
 
 
 class PolicyFile(Part):
@@ -95,6 +89,16 @@ class PolicyFile(Part):
         self.fail(find_faults(self.backends, self.policies, self.models))
         return self
 
+    def find_model(self, name: str) -> Model | None:
+        """The model that clients mean by a name, its own or an alias; None for an unknown one."""
+        if (found := self.models.get(name)) is not None:
+            return found
+        return next((model for model in self.models.values() if name in model.aliases), None)
+
+    def model_names(self) -> list[str]:
+        """Every name that clients may ask for, a model's aliases behind it."""
+        return [name for own, model in self.models.items() for name in (own, *model.aliases)]
+
 
 def find_faults(
     backends: Mapping[str, Backend | None],
@@ -108,41 +112,58 @@ def find_faults(
     ``unsure`` names policies whose numbers are not to be judged.
     """
     faults: list[Fault] = []
-    path: KeyPath
     for section, names in (("backends", backends), ("policies", policies), ("models", models)):
-        faults += (
-            Fault(
-                (section, name),
-                "a name is 1 to 128 letters, digits and . _ : / @ + -, a letter or digit first",
-                "names travel in HTTP headers, so only ASCII is allowed",
-            )
-            for name in names
-            if not re.fullmatch(NAME_PATTERN, name)
-        )
+        for name in names:
+            faults += check_name((section, name), name)
     for name, policy in policies.items():
         for index, backend in enumerate(policy.summaries.backends if policy else ()):
             path = ("policies", name, "summaries", "backends", index)
-            faults += _find_missing(path, "backend", backend, backends)
+            faults += find_missing(path, "backend", backend, backends, "backends has")
     for name, model in models.items():
-        for index, tier in enumerate(model.tiers if model else ()):
-            path = ("models", name, "tiers", index)
-            faults += _find_missing((*path, "backend"), "backend", tier.backend, backends)
-            faults += _find_missing((*path, "policy"), "policy", tier.policy, policies)
-            chosen = backends.get(tier.backend), policies.get(tier.policy)
-            if tier.policy not in unsure:
-                faults += _find_window_faults(path, *chosen)
-            if model and model.private:
-                faults += _find_leaks(path, *chosen, backends)
+        if model is not None:
+            faults += _find_tier_faults(name, model, backends, policies, unsure)
+            faults += find_rule_faults(
+                ("models", name, "rules"),
+                model.rules,
+                names=(name, *model.aliases),
+                tiers=dict.fromkeys(tier.backend for tier in model.tiers),
+                backends=backends,
+            )
+    faults += _find_alias_faults(models)
     return faults
 
 
-def _find_missing(path: KeyPath, noun: str, name: str, known: Mapping[str, object]) -> list[Fault]:
-    if name in known:
-        return []
-    near = suggest(name, known)
-    plural = {"backend": "backends", "policy": "policies"}[noun]
-    hint = f"did you mean {near}?" if near else f"{plural} has: {', '.join(known) or 'nothing'}"
-    return [Fault(path, f"there is no {noun} of this name", hint)]
+def _find_tier_faults(
+    name: str,
+    model: Model,
+    backends: Mapping[str, Backend | None],
+    policies: Mapping[str, Policy | None],
+    unsure: Collection[str],
+) -> Iterator[Fault]:
+    for index, tier in enumerate(model.tiers):
+        path = ("models", name, "tiers", index)
+        where = (*path, "backend")
+        yield from find_missing(where, "backend", tier.backend, backends, "backends has")
+        where = (*path, "policy")
+        yield from find_missing(where, "policy", tier.policy, policies, "policies has")
+        chosen = backends.get(tier.backend), policies.get(tier.policy)
+        if tier.policy not in unsure:
+            yield from _find_window_faults(path, *chosen)
+        if model.private:
+            yield from _find_leaks(path, *chosen, backends)
+
+
+def _find_alias_faults(models: Mapping[str, Model | None]) -> Iterator[Fault]:
+    """Aliases that cannot travel, or by which two models would be meant."""
+    owners: dict[str, str] = {name: name for name in models}
+    for name, model in models.items():
+        for index, alias in enumerate(model.aliases if model else ()):
+            path = ("models", name, "aliases", index)
+            yield from check_name(path, alias)
+            if alias in owners:
+                text = f"the model {owners[alias]} is asked for by this name already"
+                yield Fault(path, text, "take another name")
+            owners.setdefault(alias, name)
 
 
 def _find_window_faults(

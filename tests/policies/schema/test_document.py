@@ -9,10 +9,12 @@ from policies.schema import (
     Model,
     Policy,
     PolicyFile,
+    Rule,
     ScriptedBackend,
     Summaries,
     Tier,
     View,
+    When,
     find_faults,
 )
 
@@ -143,11 +145,50 @@ def test_a_tier_is_listed_once_and_one_is_needed():
         Model(tiers=())
 
 
-def test_rules_wait_for_their_version():
-    tiers = (Tier(backend="glm", policy="fold"),)
-    assert Model.model_validate({"tiers": tiers, "rules": ()}).rules == ()
-    with pytest.raises(ValidationError, match="only an empty list is allowed"):
-        Model.model_validate({"tiers": tiers, "rules": ({"when": "night"},)})
+def test_a_model_is_found_by_its_name_and_by_its_aliases():
+    file = whole(aliases=("talk", "foldgate/chat"))
+    assert file.find_model("chat") is file.models["chat"]
+    assert file.find_model("talk") is file.find_model("foldgate/chat") is file.models["chat"]
+    assert file.find_model("chatt") is None
+    assert file.model_names() == ["chat", "talk", "foldgate/chat"]
+
+
+@pytest.mark.parametrize(
+    ("aliases", "said"),
+    [
+        (("chat",), "the model chat is asked for by this name already"),
+        (("a", "b", "a"), "the model chat is asked for by this name already"),
+        (("ä",), "a name is 1 to 128 letters"),
+    ],
+    ids=["its own", "twice", "no header carries it"],
+)
+def test_an_alias_by_which_nobody_is_meant_is_refused(aliases, said):
+    (fault,) = faults(aliases=aliases)
+    assert fault.path == ("models", "chat", "aliases", len(aliases) - 1)
+    assert said in fault.message
+
+
+def test_an_alias_of_two_models_is_refused_at_the_second():
+    model = Model(tiers=(Tier(backend="glm", policy="fold"),), aliases=("talk",))
+    found = find_faults({"glm": LOCAL}, {"fold": Policy()}, {"one": model, "two": model})
+    assert [fault.path for fault in found] == [("models", "two", "aliases", 0)]
+    assert "the model one" in found[0].message
+
+
+def test_what_a_rule_names_must_be_there():
+    rules = (
+        Rule(name="a", tier="deepseek"),
+        Rule(name="b", tier="glm", when=When(model=("chat", "talk", "tolk"))),
+        Rule(name="c", tier="glm", when=When(healthy=("glm", "x"), unhealthy=("deepseek", "gml"))),
+    )
+    backends = {"glm": LOCAL, "deepseek": CLOUD}
+    found = faults(backends=backends, aliases=("talk",), rules=rules)
+    assert [(fault.path[3:], fault.hint) for fault in found] == [
+        ((0, "tier"), "the model has: glm"),
+        ((1, "when", "model", 2), "did you mean talk?"),
+        ((2, "when", "healthy", 1), "backends has: glm, deepseek"),
+        ((2, "when", "unhealthy", 1), "did you mean glm?"),
+    ]
 
 
 def test_what_has_the_same_numbers_is_equal():
