@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from gateway.errors import ConfigurationError
 
@@ -29,7 +30,8 @@ class Settings:
     """Frozen settings of one process.
 
     keys maps an API key to its owner's name; empty on loopback means that everybody is `local`.
-    Sizes in bytes, times in seconds.
+    log: the form of the program's log. traces: where OpenTelemetry's spans go. Sizes in bytes,
+    times in seconds.
     """
 
     policies: Path = Path("policies.yaml")
@@ -44,6 +46,9 @@ class Settings:
     hold_seconds: float = 10.0
     conversation_headers: tuple[str, ...] = CONVERSATION_HEADERS
     user_headers: tuple[str, ...] = USER_HEADERS
+    log: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    traces: Literal["off", "otlp"] = "off"
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -77,6 +82,20 @@ def parse_keys(text: str) -> dict[str, str]:
     return keys
 
 
+_CHOICES = {
+    "log": ("text", "json"),
+    "log_level": ("debug", "info", "warning", "error"),
+    "traces": ("off", "otlp"),
+}
+
+
+def _choice(name: str, word: str) -> str:
+    if word not in _CHOICES[name]:
+        allowed = ", ".join(_CHOICES[name])
+        raise ConfigurationError(f"FOLDGATE_{name.upper()} must be one of {allowed}")
+    return word
+
+
 def read_settings(environ: Mapping[str, str], **overrides: object) -> Settings:
     """Settings from environment variables; overrides (from flags) win where not None.
 
@@ -95,6 +114,9 @@ def read_settings(environ: Mapping[str, str], **overrides: object) -> Settings:
         if mode.upper() not in {"NORMAL", "FULL"}:
             raise ConfigurationError("FOLDGATE_SYNCHRONOUS must be NORMAL or FULL")
         values["synchronous"] = mode.upper()
+    for name in _CHOICES:
+        if word := environ.get(f"FOLDGATE_{name.upper()}"):
+            values[name] = _choice(name, word.lower())
     values.update({name: value for name, value in overrides.items() if value is not None})
     settings = Settings(**values)  # type: ignore[arg-type]
     if not settings.loopback and not settings.keys:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import traceback
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from gateway.errors import BadRequest, GatewayError
+from gateway.logs import describe_exception
 from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
@@ -47,13 +47,7 @@ def unexpected(request_id: str) -> GatewayError:
 
 def log_unexpected(request_id: str, error: BaseException) -> None:
     """Where it happened and what kinds of exception, not their words: those may quote people."""
-    chain: list[str] = []
-    at: BaseException | None = error
-    while at is not None and len(chain) < 8:
-        frames = "".join(traceback.format_tb(at.__traceback__))
-        chain.append(f"{type(at).__module__}.{type(at).__qualname__}\n{frames}")
-        at = at.__cause__ or at.__context__
-    log.error("request %s failed: %s", request_id, "caused by ".join(chain))
+    log.error("request %s failed: %s", request_id, describe_exception(error))
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import signal
 import socket
 import sys
@@ -18,6 +17,7 @@ import uvicorn
 
 from gateway.cli.options import database_option, policies_option, settings_of
 from gateway.errors import ConfigurationError
+from gateway.logs import configure_logs
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -41,9 +41,8 @@ def serve_command(
     host: str | None, port: int | None, policies: Path | None, database_url: str | None
 ) -> None:
     """Run the gateway until it is told to stop (Ctrl-C, SIGTERM)."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("foldgate").setLevel(logging.INFO)
     settings = settings_of(host=host, port=port, policies=policies, database_url=database_url)
+    configure_logs(settings.log, settings.log_level)
     app = _build(settings)
     with _listening(settings) as listener:
         _run(app, settings, listener)
