@@ -12,10 +12,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
-from gateway.api import chat, conversations, health, jobs, models, policies
+from gateway.api import chat, conversations, health, jobs, metrics, models, policies
 from gateway.api.deps import Keyring
 from gateway.api.door import Door
 from gateway.api.errors import add_error_handlers
+from gateway.api.watch import Watch
 from gateway.backends.base import Backend
 from gateway.clock import Clock, SystemClock
 from gateway.flows.context import Context
@@ -27,6 +28,7 @@ from gateway.policy_file import LoadedPolicies, load_policies
 from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, living, record_revision
 from gateway.store.engine import Store
+from gateway.traces import build_traces
 from policies.schema import Backend as BackendConfig
 from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile, find_waiting
 
@@ -64,10 +66,11 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
         Door,
         body_limit=settings.body_limit,
         keyless=not settings.keys,
+        watch=Watch(context.meters, context.traces),
         direct={("POST", chat.CHAT): chat.serve_chat},
     )
     add_error_handlers(app)
-    for part in (chat, models, conversations, jobs, policies, health):
+    for part in (chat, models, conversations, jobs, policies, health, metrics):
         app.include_router(part.router)
     return app
 
@@ -88,6 +91,7 @@ def build_context(settings: Settings, clock: Clock) -> Context:
         backends=build_backends(loaded.file, clock),
         boot=f"boot_{secrets.token_hex(8)}",
         meters=meters,
+        traces=build_traces(settings.traces),
     )
 
 
@@ -126,6 +130,7 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
     was opened is closed, in the reverse order.
     """
     async with AsyncExitStack() as opened:
+        opened.push_async_callback(asyncio.to_thread, context.traces.close)
         opened.callback(context.store.close)
         await asyncio.get_running_loop().run_in_executor(None, context.store.open)
         await _announce(context)

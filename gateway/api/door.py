@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.api.errors import error_response, log_unexpected, unexpected
+from gateway.api.watch import Exit, Watch
 from gateway.errors import GatewayError, PayloadTooLarge
 
 log = logging.getLogger("foldgate.api")
@@ -54,8 +55,9 @@ class Door:
 
     keyless: no keys are set, so whoever reaches the server is trusted. Then a page of another
     site, which a person on this machine happens to look at, must not be able to read or delete
-    conversations: under /api only pages from this machine are let in, and only under this
-    machine's own names (a name that is made to point here would pass as same-origin).
+    conversations: under /api (and /metrics) only pages from this machine are let in, and only under
+    this machine's own names (a name that is made to point here would pass as same-origin).
+    watch: looks on, for the log, the meters and the traces.
     direct: by (method, path), what is served without a detour through the framework's own layers,
     which take a twelfth of a turn.
     """
@@ -66,30 +68,36 @@ class Door:
         *,
         body_limit: int,
         keyless: bool,
+        watch: Watch,
         direct: Mapping[tuple[str, str], ASGIApp] | None = None,
     ) -> None:
         self._app = app
         self._direct = direct or {}
         self._body_limit = body_limit
         self._keyless = keyless
+        self._watch = watch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exit = _Exit(send, self._prepare(scope))
+        exit = Exit(send, self._prepare(scope))
+        with self._watch.over(scope, exit):
+            await self._serve(scope, receive, exit)
+
+    async def _serve(self, scope: Scope, receive: Receive, exit: Exit) -> None:
         request_id = scope["state"]["request_id"]
         try:
             await self._enter(scope, receive, exit)
         except GatewayError as error:
-            if exit.started:
+            if exit.status is not None:
                 raise
             await error_response(error)(scope, receive, exit)
         except ClientDisconnect:
             log.info("request %s: the client left before its body had come", request_id)
         except Exception as error:
             log_unexpected(request_id, error)
-            if exit.started:
+            if exit.status is not None:
                 raise Broken(request_id) from None
             await error_response(unexpected(request_id))(scope, receive, exit)
 
@@ -107,7 +115,7 @@ class Door:
         return added
 
     def _is_closed(self, scope: Scope) -> bool:
-        return self._keyless and scope["path"].startswith(("/api", "/admin"))
+        return self._keyless and scope["path"].startswith(("/api", "/admin", "/metrics"))
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS" and _is_preflight(scope["headers"]):
@@ -140,23 +148,6 @@ class Door:
             return message
 
         return receive_on
-
-
-class _Exit:
-    """send, with the headers that every response has; knows whether one has begun."""
-
-    __slots__ = ("_added", "_send", "started")
-
-    def __init__(self, send: Send, added: Headers) -> None:
-        self._send = send
-        self._added = added
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            message["headers"] = [*message.get("headers", ()), *self._added]
-        await self._send(message)
 
 
 class Broken(RuntimeError):

@@ -9,7 +9,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from gateway.api.watch import note_code
 from gateway.errors import BadRequest, GatewayError
 from gateway.logs import describe_exception
 from gateway.wire.json_text import dump_bytes
@@ -23,6 +25,23 @@ _MESSAGES = {
 }
 
 
+class ErrorResponse(Response):
+    """An error's envelope, which says its code to whoever counts."""
+
+    def __init__(self, error: GatewayError, headers: dict[str, str]) -> None:
+        super().__init__(
+            dump_bytes(error.body()),
+            status_code=error.status,
+            headers=headers,
+            media_type="application/json",
+        )
+        self._code = error.code
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        note_code(scope, self._code)
+        await super().__call__(scope, receive, send)
+
+
 def error_response(error: GatewayError) -> Response:
     """The envelope with the error's status; Retry-After in whole seconds where it names a wait."""
     headers = {}
@@ -30,12 +49,7 @@ def error_response(error: GatewayError) -> Response:
         headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return Response(
-        dump_bytes(error.body()),
-        status_code=error.status,
-        headers=headers,
-        media_type="application/json",
-    )
+    return ErrorResponse(error, headers)
 
 
 def unexpected(request_id: str) -> GatewayError:

@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.api.ready import batch
+from gateway.api.watch import CLIENT_LEFT, note_code
 from gateway.errors import GatewayError
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
@@ -77,6 +78,7 @@ class ChatResponse(Response):
         finally:
             watch.cancel()
             if not work.done():
+                note_code(scope, CLIENT_LEFT)
                 work.cancel()
                 await asyncio.wait({work})
         if not work.cancelled():
@@ -104,6 +106,7 @@ class ChatResponse(Response):
             await out.end()
         except GatewayError as error:
             if out.has_begun:
+                note_code(scope, error.code)
                 await out.fail(error)
             else:
                 await error_response(error)(scope, receive, send)
@@ -111,6 +114,7 @@ class ChatResponse(Response):
             if not out.has_begun:
                 raise
             log_unexpected(self._request_id, error)
+            note_code(scope, unexpected(self._request_id).code)
             await out.fail(unexpected(self._request_id))
         finally:
             out.close()

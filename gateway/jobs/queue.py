@@ -375,3 +375,16 @@ def next_due(connection: Connection, *, after_ms: int | None = None) -> int | No
         statement = statement.where(ends > after_ms)
     found = connection.execute(statement).scalar()
     return None if found is None else int(found)
+
+
+def count_jobs(
+    connection: Connection, now_ms: int
+) -> tuple[list[tuple[str, str, int]], int | None]:
+    """How many rows there are of each (kind, state), and since when the oldest due one waits; None
+    where none is due."""
+    grouped = select(jobs.c.kind, jobs.c.state, func.count()).group_by(jobs.c.kind, jobs.c.state)
+    counts = [(row[0], row[1], row[2]) for row in connection.execute(grouped)]
+    oldest = select(func.min(jobs.c.run_at_ms)).where(
+        jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms
+    )
+    return counts, connection.execute(oldest).scalar()
