@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError
@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError
 from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.migrations import HEAD, current, migrate
 from gateway.store.prepared import Prepared
+from gateway.store.write_queue import QueuedWrite, WriteQueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,10 +144,11 @@ def _telling() -> Iterator[None]:
 class Store:
     """Runs store functions in transactions on threads.
 
-    `await store.write(function, …)` calls function(connection, …) in one write transaction and
-    commits; `await store.read(…)` likewise on a reader. The synchronous twins `writing` and
-    `reading` serve commands and tests. All raise StorageFailed where the database is locked, full,
-    read-only or damaged: the transaction left nothing behind.
+    `await store.write(function, …)` calls function(connection, …) in a write transaction and
+    returns once that is committed; writes that wait at the same time share one, each in a savepoint
+    of its own (write_queue.py). `await store.read(…)` likewise on a reader. The synchronous twins
+    `writing` and `reading` serve commands and tests. All raise StorageFailed where the database is
+    locked, full, read-only or damaged: the transaction left nothing behind.
     """
 
     def __init__(self, url: str, *, synchronous: str = "NORMAL") -> None:
@@ -154,6 +156,7 @@ class Store:
         self._writer = build_engine(url, synchronous=synchronous, pool_size=1, write=True)
         self._reader = build_engine(url, synchronous=synchronous, pool_size=READERS, write=False)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
+        self._queue = WriteQueue(self._transaction, _telling, self._write_thread)
         self._read_threads = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
 
     @property
@@ -191,10 +194,9 @@ class Store:
     async def write(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._write_thread, lambda: self.writing(function, *args, **kwargs)
-        )
+        queued = QueuedWrite(lambda connection: function(connection, *args, **kwargs))
+        self._queue.put(queued)
+        return cast(T, await queued.done)
 
     async def read(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -207,8 +209,13 @@ class Store:
     def writing(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with _telling(), self._writer.begin() as connection:
+        with self._transaction() as connection:
             return function(connection, *args, **kwargs)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with _telling(), self._writer.begin() as connection:
+            yield connection
 
     def reading(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

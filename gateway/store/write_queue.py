@@ -1,0 +1,144 @@
+"""Group commit: writes that wait at the same time share one transaction.
+
+BEGIN, COMMIT, two changes of thread and a wake-up of the event loop cost more than most writes
+themselves. Nobody waits for company: the thread takes what is there when it is free, so a lone
+write is committed at once and many at a time only where many wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from time import monotonic
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from gateway.store.prepared import Prepared
+
+MOST = 32
+"""Writes of one transaction."""
+
+ENOUGH_SECONDS = 0.01
+"""A transaction that has taken so long is committed before another write is begun in it: nobody's
+answer waits for a long neighbour that came later."""
+
+_SAVE = Prepared(text("SAVEPOINT queued"))
+_KEEP = Prepared(text("RELEASE queued"))
+_UNDO = Prepared(text("ROLLBACK TO queued"))
+
+
+class QueuedWrite:
+    """A function over a connection, and the future of its result on the loop that asked for it."""
+
+    __slots__ = ("done", "error", "function", "loop", "result")
+
+    def __init__(self, function: Callable[[Connection], Any]) -> None:
+        self.function = function
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Tell who waits how it ended; on the loop."""
+        if self.done.cancelled():
+            return
+        if self.error is not None:
+            self.done.set_exception(self.error)
+        else:
+            self.done.set_result(self.result)
+
+
+class WriteQueue:
+    """Writes in the order in which they came, on a thread of their own.
+
+    transaction: a context that begins and commits; guard: a context around each write, which gives
+    errors their names. Each write that has company has a savepoint: one that fails undoes its own
+    and no other. Where the transaction itself fails, every write of it is told. Results are told
+    only after the commit. A write that was cancelled before its turn is left out.
+    """
+
+    def __init__(
+        self,
+        transaction: Callable[[], AbstractContextManager[Connection]],
+        guard: Callable[[], AbstractContextManager[None]],
+        thread: ThreadPoolExecutor,
+    ) -> None:
+        self._transaction = transaction
+        self._guard = guard
+        self._thread = thread
+        self._waiting: deque[QueuedWrite] = deque()
+        self._is_called = False
+
+    def put(self, write: QueuedWrite) -> None:
+        """Queue a write; on the event loop."""
+        self._waiting.append(write)
+        if not self._is_called:
+            self._is_called = True
+            self._thread.submit(self._work)
+
+    def _work(self) -> None:
+        """Run what waits now, on the thread. What comes meanwhile calls it anew, behind whatever
+        else the thread was given before."""
+        self._is_called = False
+        left = len(self._waiting)
+        while left:
+            batch = [self._waiting.popleft() for _ in range(min(left, MOST))]
+            left -= len(batch)
+            while batch := [write for write in batch if not write.done.cancelled()]:
+                taken = self._commit(batch)
+                _tell(batch[:taken])
+                batch = batch[taken:]
+
+    def _commit(self, batch: list[QueuedWrite]) -> int:
+        """Run writes from the front in one transaction; how many. Those have their endings."""
+        taken = 0
+        try:
+            with self._transaction() as connection:
+                until = monotonic() + ENOUGH_SECONDS
+                for write in batch:
+                    taken += 1
+                    if len(batch) == 1:
+                        write.result = write.function(connection)
+                    else:
+                        self._run(connection, write)
+                    if monotonic() >= until:
+                        break
+        except BaseException as error:
+            taken = taken or len(batch)  # without a transaction there is none for any of them
+            for write in batch[:taken]:
+                write.error = write.error or error
+        return taken
+
+    def _run(self, connection: Connection, write: QueuedWrite) -> None:
+        """Run one write among others. Raises what ended the whole transaction."""
+        _SAVE.run(connection)
+        try:
+            with self._guard():
+                write.result = write.function(connection)
+        except BaseException as error:
+            if not _is_there(connection):
+                raise  # a disk that is full took everything back
+            _UNDO.run(connection)
+            write.error = error
+        _KEEP.run(connection)
+
+
+def _is_there(connection: Connection) -> bool:
+    driver: Any = connection.connection.dbapi_connection
+    return bool(driver.in_transaction)
+
+
+def _tell(writes: list[QueuedWrite]) -> None:
+    for loop in {write.loop for write in writes}:
+        with suppress(RuntimeError):  # a loop that is closed has nobody who waits
+            loop.call_soon_threadsafe(_settle, [write for write in writes if write.loop is loop])
+
+
+def _settle(writes: list[QueuedWrite]) -> None:
+    for write in writes:
+        write.settle()
