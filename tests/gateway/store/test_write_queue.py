@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
@@ -193,9 +192,22 @@ WRITES = st.lists(
 )
 
 
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
+    folder = tmp_path_factory.mktemp("pair")
+    stores = Store(f"sqlite:///{folder}/a.db"), Store(f"sqlite:///{folder}/b.db")
+    for store in stores:
+        store.open()
+    yield stores
+    for store in stores:
+        store.close()
+
+
 @settings(max_examples=60, deadline=None)
 @given(WRITES)
-def test_together_is_as_one_by_one(writes: list[tuple[Kind, str]]) -> None:
+def test_together_is_as_one_by_one(
+    pair: tuple[Store, Store], writes: list[tuple[Kind, str]]
+) -> None:
     """Law: whatever waits together, rows and endings are those of one transaction each."""
 
     def work(kind: Kind, name: str) -> tuple[Any, ...]:
@@ -203,22 +215,19 @@ def test_together_is_as_one_by_one(writes: list[tuple[Kind, str]]) -> None:
             return (count,)
         return (add, name, kind == "add twice", kind == "add and fail")
 
-    with tempfile.TemporaryDirectory() as folder:
-        grouped, single = (Store(f"sqlite:///{folder}/{name}.db") for name in ("a", "b"))
-        grouped.open()
-        single.open()
-        queued = [work(*write) for write in writes]
-        told = asyncio.run(together(grouped, *(grouped.write(*one) for one in queued)))
-        expected = []
-        for function, *given_ in queued:
-            try:
-                expected.append(single.writing(function, *given_))
-            except (ZeroDivisionError, IntegrityError) as error:
-                expected.append(error)
-        assert [_plain(one) for one in told] == [_plain(one) for one in expected]
-        assert names(grouped) == names(single)
-        grouped.close()
-        single.close()
+    grouped, single = pair
+    for store in pair:
+        store.writing(lambda connection: connection.execute(text("DELETE FROM owners")))
+    queued = [work(*write) for write in writes]
+    told = asyncio.run(together(grouped, *(grouped.write(*one) for one in queued)))
+    expected: list[Any] = []
+    for function, *values in queued:
+        try:
+            expected.append(single.writing(function, *values))
+        except (ZeroDivisionError, IntegrityError) as error:
+            expected.append(error)
+    assert [_plain(one) for one in told] == [_plain(one) for one in expected]
+    assert names(grouped) == names(single)
 
 
 def _plain(ending: Any) -> Any:
