@@ -60,7 +60,7 @@ class Errands:
         self._counts = counts
         self._offload = offload
         self._gate = gate
-        self._recorder = Recorder(counts, offload)
+        self._recorder = Recorder(counts, offload, ctx.meters, ctx.clock.monotonic)
         self._final: dict[str, dict[str, Failure]] = {}
 
     async def attend(self, held: Held) -> None:
@@ -129,18 +129,17 @@ class Errands:
             if backend.name not in final
         ]
         names = [backend.name for backend in order]
-        outcome = await self._recorder.write(
-            Round(
-                work=task.work,
-                order=order,
-                rules=task.policy.summaries,
-                key=job.key,
-                attempt=job.attempts,
-                ratios=await self._ctx.store.read(rows.load_ratios, job.conversation_pk, names),
-                gate=self._gate,
-                report=partial(self._quarantine, task.held),
-            )
+        round_ = Round(
+            work=task.work,
+            order=order,
+            rules=task.policy.summaries,
+            key=job.key,
+            attempt=job.attempts,
+            ratios=await self._ctx.store.read(rows.load_ratios, job.conversation_pk, names),
+            gate=self._gate,
+            report=partial(self._quarantine, task.held),
         )
+        outcome = await self._write(round_)
         if isinstance(outcome, Draft):
             await self._save(task.held, outcome)
             return
@@ -149,12 +148,28 @@ class Errands:
                 self._final.setdefault(job.key, {})[failure.backend] = failure
         await self._end_round(task, [*final.values(), *outcome])
 
+    async def _write(self, round_: Round) -> Draft | list[Failure]:
+        """A round, as one span."""
+        span = self._ctx.traces.begin(
+            "summary", job=round_.key, kind=round_.kind, round=round_.attempt
+        )
+        try:
+            outcome = await self._recorder.write(round_)
+            span.tell(calls=len(round_.calls))
+            if isinstance(outcome, Draft):
+                span.tell(backend=outcome.backend)
+            else:
+                span.fail(_sum_up(outcome)[1])
+        finally:
+            span.end()
+        return outcome
+
     def _summarizers(self, policy: Policy, origin: Origin) -> list[Backend]:
-        """Who is asked, in order. What a private model was told stays on this machine; so does
-        what a model was told that is not in policies.yaml any more."""
+        """Who is asked, in order. A private conversation stays on this machine; so does what a
+        model was told that is not in policies.yaml any more."""
         own = (origin.backend,) if origin.backend is not None else ()
-        model = self._ctx.policies.file.models.get(origin.model)
-        is_private = model is None or model.private
+        model = self._ctx.policies.file.find_model(origin.model)
+        is_private = origin.is_private or model is None or model.private
         known = [self._ctx.backends.get(name) for name in policy.summaries.backends or own]
         return [
             backend
@@ -179,9 +194,11 @@ class Errands:
         self._final.pop(held.job.key, None)
         save = rows.save_chapter if held.job.kind == "chapter" else rows.save_gist
         now_ms = self._ctx.clock.now_ms()
-        if not await self._ctx.store.write(save, held, draft.text, draft.backend, now_ms):
+        if not await self._ctx.store.write(save, held, draft, now_ms):
             log.info("%s: its result came too late and is dropped", held.job.key)
-        elif held.job.kind == "chapter":
+            return
+        self._ctx.meters.chapter_stored(held.job.kind, draft.took_ms / 1000)
+        if held.job.kind == "chapter":
             self._counts.chapters += 1
         else:
             self._counts.majors += 1
@@ -217,9 +234,11 @@ class Errands:
         is_stored = await self._ctx.store.write(rows.save_failure, held, outcome, now_ms)
         if is_stored:
             self._counts.stand_ins += 1
+            self._ctx.meters.stand_ins_made(held.job.kind, "ahead")
             log.warning("%s: a stand-in was prepared", held.job.key)
         if run_at_ms is None:
             self._counts.parked += 1
+            self._ctx.meters.job_parked(held.job.kind, kind)
             self._final.pop(held.job.key, None)
             log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
         else:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.assignments import Assignment, Piece
+from gateway.meters import Meters
 from gateway.prompts.summary import Form, Prompt, prompt_chars
 from gateway.wire.replies import ReplyBuilder
 from policies.budget import first_ratio
@@ -62,10 +63,11 @@ _SEEDED = frozenset({"llama_cpp", "scripted"})
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An accepted text and who wrote it."""
+    """An accepted text, who wrote it, and how long the calls of its round took in all."""
 
     text: str
     backend: str
+    took_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class Round:
     """One round: which work, by whom, under which name and number (seeds are drawn from both).
 
     ratios: characters per token as learned in this conversation, by backend. gate: entered for
-    each call, waits for a quiet moment of the backend. report: stores a rejected output.
+    each call, waits for a quiet moment of the backend. report: stores a rejected output. calls:
+    the seconds that each call took.
     """
 
     work: Assignment
@@ -123,6 +126,12 @@ class Round:
     ratios: Mapping[str, float]
     gate: Callable[[str], AbstractAsyncContextManager[None]]
     report: Callable[[Rejected], Awaitable[None]]
+    calls: list[float] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What is written, as the jobs and the meters name it."""
+        return "gist" if self.work.purpose == "gist" else "chapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +156,16 @@ Offload = Callable[..., Awaitable[Any]]
 
 
 class Recorder:
-    """Runs rounds. offload runs a function that costs milliseconds away from the event loop."""
+    """Runs rounds. offload runs a function that costs milliseconds away from the event loop;
+    clock tells seconds that never go back."""
 
-    def __init__(self, counts: Counts, offload: Offload) -> None:
+    def __init__(
+        self, counts: Counts, offload: Offload, meters: Meters, clock: Callable[[], float]
+    ) -> None:
         self._counts = counts
         self._offload = offload
+        self.meters = meters
+        self.clock = clock
         self._forms: dict[str, Form] = {}
 
     async def write(self, round_: Round) -> Draft | list[Failure]:
@@ -164,7 +178,7 @@ class Recorder:
             outcome = await self._write_with(backend, round_)
             if isinstance(outcome, str):
                 self._counts.accepted += 1
-                return Draft(outcome, backend.name)
+                return Draft(outcome, backend.name, round(sum(round_.calls) * 1000))
             failures.append(outcome)
             if sum(failure.kind == FaultKind.REFUSED for failure in failures) > 1:
                 break
@@ -267,6 +281,7 @@ class _Drawing:
                 continue
             verdict = await self._judge(answer)
             if verdict.accepted:
+                self.recorder.meters.summary_accepted(self.backend.name, self.round.kind)
                 return _storable(verdict.text)
             await self._reject(verdict.reasons, answer.output, answer.finish_reason)
             if self.draw == self.round.rules.redraws:
@@ -296,6 +311,8 @@ class _Drawing:
         )
         async with round_.gate(name):
             self.recorder.counts.asked += 1
+            self.recorder.meters.summary_asked(name, round_.kind)
+            began = self.recorder.clock()
             try:
                 async with asyncio.timeout(round_.rules.timeout):
                     completion = await self.backend.complete(call)
@@ -304,8 +321,19 @@ class _Drawing:
             except TimeoutError:
                 what = f"The backend {name} took longer than {round_.rules.timeout:g} s"
                 return UpstreamFault(FaultKind.TIMEOUT, what)
+            finally:
+                round_.calls.append(self.recorder.clock() - began)
         self.recorder.learn_form(self.backend, self.form)
-        return self._check_prompt(_read(completion.parsed), prompt)
+        reply = ReplyBuilder.from_completion(completion.parsed)
+        self._count_tokens(call, reply)
+        return self._check_prompt(_read(completion.parsed, reply), prompt)
+
+    def _count_tokens(self, call: Call, reply: ReplyBuilder) -> None:
+        meters, name = self.recorder.meters, self.backend.name
+        used = reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens
+        meters.tokens_used(name, call.purpose, *used)
+        if call.trace.queued is not None:
+            meters.queue_left(name, call.purpose, call.trace.queued)
 
     def _check_prompt(self, answer: _Answer, prompt: Prompt) -> _Answer | UpstreamFault:
         """A fault where the backend read far less than it was sent: it told half of a story."""
@@ -323,8 +351,12 @@ class _Drawing:
         """The failure that a fault is; None where another draw may help."""
         self.recorder.counts.faults[fault.kind] += 1
         if fault.received is not None:
-            answer = _read(fault.received)
+            answer = _read(fault.received, ReplyBuilder.from_completion(fault.received))
             await self._reject(("truncated",), answer.output, answer.finish_reason)
+        elif fault.kind is FaultKind.REFUSED:
+            await self._reject((FaultKind.REFUSED,), "", None)  # counted with what models refuse
+        else:
+            self.recorder.meters.summary_failed(self.backend.name, self.round.kind, fault.kind)
         if fault.kind in _IN_VAIN and self.draw < self.round.rules.redraws:
             self.draw += 1
             return None
@@ -343,6 +375,7 @@ class _Drawing:
 
     async def _reject(self, reasons: tuple[str, ...], text: str, finish: str | None) -> None:
         self.recorder.counts.rejected[reasons[0]] += 1
+        self.recorder.meters.summary_rejected(self.backend.name, self.round.kind, reasons[0])
         await self.round.report(
             Rejected(self.backend.name, reasons, _storable(text), finish),
         )
@@ -356,9 +389,8 @@ def _said(fault: UpstreamFault) -> str:
     return fault.what.partition(": ")[0]
 
 
-def _read(parsed: dict[str, Any]) -> _Answer:
+def _read(parsed: dict[str, Any], reply: ReplyBuilder) -> _Answer:
     """The raw answer: content as it came, never the reasoning in its place."""
-    reply = ReplyBuilder.from_completion(parsed)
     choices = parsed.get("choices") or [{}]
     content = (choices[0].get("message") or {}).get("content")
     output = content if isinstance(content, str) else reply.text

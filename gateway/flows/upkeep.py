@@ -20,6 +20,7 @@ from gateway.flows.errands import Errands, describe
 from gateway.flows.recorder import Counts, Offload
 from gateway.flows.upkeep_rows import Held
 from gateway.jobs import queue
+from gateway.trail import Trail, following
 
 log = logging.getLogger("foldgate.upkeep")
 
@@ -188,6 +189,10 @@ class Upkeep:
 
     async def _run(self, held: Held) -> None:
         """A job from its claim to its end, whatever happens in between."""
+        with following(Trail(job=held.job.key)):
+            await self._attend(held)
+
+    async def _attend(self, held: Held) -> None:
         worker = asyncio.current_task()
         assert worker is not None
         beats = asyncio.create_task(self._beat(held, worker))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from gateway.flows.recorder import Rejected
+from gateway.flows.recorder import Draft, Rejected
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.prompts.summary import PROMPT_VERSION
@@ -148,7 +148,7 @@ def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
     return sum(len(row.text or "") for row in rows if row.last_depth <= fold.border_depth)
 
 
-def save_chapter(connection: Connection, held: Held, text: str, backend: str, now_ms: int) -> bool:
+def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
     """Store a chapter's text and finish its job; False where the lease is lost."""
     job = held.job
     if not queue.held(connection, job.pk, held.lease):
@@ -157,27 +157,28 @@ def save_chapter(connection: Connection, held: Held, text: str, backend: str, no
         connection,
         job.conversation_pk,
         int(job.payload["chapter"]),
-        text=text,
+        text=draft.text,
         origin="model",
-        backend=backend,
+        backend=draft.backend,
         prompt=PROMPT_VERSION,
         now_ms=now_ms,
+        took_ms=draft.took_ms,
     )
     return queue.complete(connection, job.pk, held.lease, now_ms)
 
 
-def save_gist(connection: Connection, held: Held, text: str, backend: str, now_ms: int) -> bool:
+def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
     """Store a gist and finish its job; False where the lease is lost."""
     if not queue.held(connection, held.job.pk, held.lease):
         return False
-    _add_gist(connection, held.job, text, backend, now_ms)
+    _add_gist(connection, held.job, draft.text, draft, now_ms)
     return queue.complete(connection, held.job.pk, held.lease, now_ms)
 
 
 def _add_gist(
-    connection: Connection, job: JobRow, text: str, backend: str | None, now_ms: int
+    connection: Connection, job: JobRow, text: str, draft: Draft | None, now_ms: int
 ) -> None:
-    """A version of the job's gist; backend None: it was made without a model."""
+    """A version of the job's gist; draft None: it was made without a model."""
     memory.add_gist(
         connection,
         job.conversation_pk,
@@ -186,10 +187,11 @@ def _add_gist(
         last_depth=job.payload["last_depth"],
         sources=job.payload["chapters"],
         text=text,
-        origin="stand-in" if backend is None else "model",
-        backend=backend,
-        prompt=None if backend is None else PROMPT_VERSION,
+        origin="stand-in" if draft is None else "model",
+        backend=None if draft is None else draft.backend,
+        prompt=None if draft is None else PROMPT_VERSION,
         now_ms=now_ms,
+        took_ms=None if draft is None else draft.took_ms,
     )
 
 

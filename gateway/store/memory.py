@@ -341,8 +341,10 @@ def add_version(
     backend: str | None,
     prompt: str | None,
     now_ms: int,
+    took_ms: int | None = None,
 ) -> int:
-    """A new text of a chapter, behind its earlier ones. Returns its row number."""
+    """A new text of a chapter, behind its earlier ones. took_ms: what its calls took. Returns its
+    row number."""
     newest = connection.execute(
         select(func.max(versions.c.version)).where(versions.c.chapter_pk == chapter_pk)
     ).scalar()
@@ -355,6 +357,7 @@ def add_version(
             origin=origin,
             backend=backend,
             prompt=prompt,
+            took_ms=took_ms,
             created_ms=now_ms,
         )
     )
@@ -453,8 +456,10 @@ def add_gist(
     backend: str | None,
     prompt: str | None,
     now_ms: int,
+    took_ms: int | None = None,
 ) -> int:
-    """A new version of the gist that covers everything up to the message `last_pk`."""
+    """A new version of the gist that covers everything up to the message `last_pk`. took_ms: what
+    its calls took."""
     newest = connection.execute(
         select(func.max(gists.c.version)).where(
             gists.c.conversation_pk == conversation_pk,
@@ -474,6 +479,7 @@ def add_gist(
             origin=origin,
             backend=backend,
             prompt=prompt,
+            took_ms=took_ms,
             created_ms=now_ms,
         )
     )
