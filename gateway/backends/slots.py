@@ -1,0 +1,441 @@
+"""Which request may go to which slot of a llama-server, and when. State only: no I/O here.
+
+Both modes:
+1. One prompt is read at a time: the next request begins when the reply of the one before has
+   begun. The server would read them side by side, and a long one starves the others.
+2. At most `queue` chats and auxiliary requests wait; who comes beyond them is refused at once.
+3. A chat that arrives drops a prefill that runs.
+
+pinned: a conversation owns the slot that it was served in. One request in flight a slot; a slot
+whose request was broken off is not used until the server said that it is idle. A conversation
+without a slot gets one that nobody owns, else the one that was used least recently. The last
+`background` slots never serve a chat, and background work only goes there; where there are none,
+it takes an idle slot while no chat waits.
+shared: the server chooses; never more requests in flight than it has slots.
+
+A slot that may hold anything of a deleted conversation serves nobody until it is wiped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.waiting_line import Line, Waiter, Wish
+
+PATIENCE_SECONDS = 60.0
+"""So long background work lets chats go first."""
+
+BACKGROUND_FROM = 3
+"""From so many slots on one is kept for background work, unless the file says otherwise."""
+
+_FIRST_GUESS = 5.0
+_WEIGHT = 0.2
+_LONGEST_RETRY = 60
+"""Seconds a request is taken to need before one was seen; the weight of the newest; and the most
+that a client is told to wait."""
+
+
+_MOST_FORGOTTEN = 10_000
+
+
+class Dropped(Exception):
+    """A prefill gave way to a chat, or the slot that was meant is gone."""
+
+
+class QueueFull(UpstreamFault):
+    """The gateway's own line is full: nothing was sent, and nothing is wrong with the server."""
+
+    def __init__(self, backend: str, waiting: int, retry_after: int) -> None:
+        what = f"All slots of the backend {backend} are taken and {waiting} requests wait already"
+        super().__init__(FaultKind.OVERLOADED, what, status=429, retry_after=retry_after)
+
+
+def tell_deleted() -> UpstreamFault:
+    what = "The conversation was deleted while its request waited"
+    return UpstreamFault(FaultKind.BAD_REQUEST, what, status=404)
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """What is known of one slot.
+
+    owner: the conversation whose chat it serves. holds: conversations of which the server may
+    still have something there; is_known: nothing else can be in it. used: when it was last at work,
+    as a count.
+    """
+
+    number: int
+    owner: str | None = None
+    holds: set[str] = field(default_factory=set)
+    is_known: bool = False
+    used: int = 0
+    lease: Lease | None = None
+    is_settling: bool = False
+    is_dirty: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        return self.lease is None and not self.is_settling
+
+    @property
+    def is_free(self) -> bool:
+        return self.is_idle and not self.is_dirty
+
+
+@dataclass(eq=False, slots=True)
+class Lease:
+    """Leave to send one request. slot: where it must go, None where the server chooses. queued:
+    seconds waited. Say `read` at the first piece of the reply and `end` when it is over."""
+
+    keeper: SlotKeeper
+    wish: Wish
+    slot: int | None
+    queued: float
+    began: float
+    width: int
+    is_dropped: bool = False
+    is_over: bool = False
+    on_drop: Callable[[], None] | None = None
+
+    def read(self) -> None:
+        """The prompt was read: the next one may be, and nothing else is left in this slot."""
+        self.keeper.note_read(self)
+
+    def end(self, *, is_settled: bool = True) -> None:
+        """The request is over; safe to repeat. is_settled: the server is known to be done with it;
+        else the slot waits for `SlotKeeper.settle`."""
+        if not self.is_over:
+            self.is_over = True
+            self.keeper.take_back(self, is_settled)
+
+    def drop(self) -> None:
+        """Ask the holder to break off."""
+        self.is_dropped = True
+        if self.on_drop is not None:
+            self.on_drop()
+
+    def when_dropped(self, callback: Callable[[], None]) -> None:
+        """Call back when it is dropped; at once, where it was dropped already."""
+        self.on_drop = callback
+        if self.is_dropped:
+            callback()
+
+
+class SlotKeeper:
+    """The slots of one server. `total` is None until the server said how many it has.
+
+    Until then shared slots are not bounded at all, and of pinned ones only the first is used,
+    which every server has. `clock`: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        *,
+        pinned: bool,
+        queue: int,
+        background: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.pinned = pinned
+        self.total: int | None = None
+        self.slots: list[Slot] = [Slot(0)] if pinned else []
+        self.in_flight = 0
+        self._backend = backend
+        self._queue = queue
+        self._wanted_background = background
+        self._clock = clock
+        self._line: Line[Lease] = Line(patience)
+        self._reader: Lease | None = None
+        self._holds = 0
+        self._count = 0
+        self._typical = _FIRST_GUESS
+        self._forgotten: OrderedDict[str, None] = OrderedDict()
+
+    # --- asking for a slot -----------------------------------------------------------------------
+
+    async def lease(self, wish: Wish) -> Lease:
+        """Leave for one request, waited for in the line.
+
+        Raises QueueFull, UpstreamFault for a conversation that was deleted, and Dropped for a
+        prefill that gave way. Cancellation leaves nothing behind, at whatever moment.
+        """
+        if wish.conversation in self._forgotten:
+            raise tell_deleted()
+        if wish.purpose == "chat":
+            self._make_way(wish.conversation)
+        ready: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        waiter = Waiter(wish, self._clock(), ready)
+        self._line.add(waiter)
+        self._dispatch()
+        if not ready.done() and self._is_too_long(wish):
+            self._line.remove(waiter)
+            raise QueueFull(self._backend, self.waiting, self.retry_after())
+        try:
+            return await ready
+        except asyncio.CancelledError:
+            if ready.done() and not ready.cancelled():
+                if ready.exception() is None:
+                    ready.result().end()
+            elif self._line.remove(waiter):
+                self._dispatch()
+            raise
+
+    @property
+    def waiting(self) -> int:
+        """Chats and auxiliary requests in the line."""
+        return self._line.count("chat", "auxiliary")
+
+    def retry_after(self) -> int:
+        """Seconds after which a place in the line is likely, by how long requests took of late."""
+        capacity = self._chat_capacity() or 1
+        likely = self._typical * (self.waiting + 1) / capacity
+        return max(1, min(_LONGEST_RETRY, math.ceil(likely)))
+
+    def _is_too_long(self, wish: Wish) -> bool:
+        return wish.purpose in ("chat", "auxiliary") and self.waiting > self._queue
+
+    def _make_way(self, conversation: str | None) -> None:
+        """A prefill that runs is dropped for any chat; one that waits, for its own conversation's:
+        the prompt that it would read is one turn old."""
+        if self._reader is not None and self._reader.wish.purpose == "prefill":
+            self._reader.drop()
+        if conversation is not None:
+            for waiter in self._line.waiting("prefill", conversation):
+                self._refuse(waiter, Dropped())
+
+    # --- granting --------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        while not self._holds and (found := self._next()) is not None:
+            waiter, slot = found
+            self._line.serve(waiter)
+            waiter.ready.set_result(self._grant(waiter, slot))
+
+    def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
+        now = self._clock()
+        for waiter in self._line.candidates(now):
+            if self._reader is not None and waiter.wish.purpose != "wipe" and self._is_bounded:
+                return None
+            is_placed, slot = self._place(waiter, now)
+            if is_placed:
+                return waiter, slot
+        return None
+
+    @property
+    def _is_bounded(self) -> bool:
+        return self.pinned or self.total is not None
+
+    def _place(self, waiter: Waiter[Lease], now: float) -> tuple[bool, Slot | None]:
+        """Whether this request may go now, and to which slot."""
+        if not self.pinned:
+            return self._fits(waiter.wish), None
+        wish = waiter.wish
+        if wish.target is not None:
+            slot = self._numbered(wish.target)
+            return slot is not None and slot.is_idle, slot
+        if wish.purpose == "chat":
+            slot = self._place_chat(wish.conversation)
+        elif wish.purpose == "prefill":
+            slot = self._place_prefill(wish.conversation)
+        else:
+            slot = self._place_background(self._line.is_overdue(waiter, now))
+        return slot is not None, slot
+
+    def _fits(self, wish: Wish) -> bool:
+        if self.total is None:
+            return True
+        if wish.purpose == "prefill" and not self._line.is_first("prefill"):
+            return False
+        return self.in_flight + min(wish.width, self.total) <= self.total
+
+    def _place_chat(self, conversation: str | None) -> Slot | None:
+        own = self._owned_by(conversation)
+        if own is not None:
+            return own if own.is_free else None
+        return self._least_recent(self._chat_slots)
+
+    def _place_prefill(self, conversation: str | None) -> Slot | None:
+        """Its own slot or one that nobody owns: reading ahead is not worth another's cache."""
+        if not self._line.is_first("prefill"):
+            return None
+        own = self._owned_by(conversation)
+        if own is not None:
+            return own if own.is_free else None
+        return self._least_recent([slot for slot in self._chat_slots if slot.owner is None])
+
+    def _place_background(self, is_overdue: bool) -> Slot | None:
+        if self.background:
+            return self._least_recent(self.slots[-self.background :])
+        if self._line.count("chat") and not is_overdue:
+            return None
+        return self._least_recent(self.slots)
+
+    def _owned_by(self, conversation: str | None) -> Slot | None:
+        if conversation is None:
+            return None
+        return next((slot for slot in self._chat_slots if slot.owner == conversation), None)
+
+    def _least_recent(self, slots: Iterable[Slot]) -> Slot | None:
+        return min((slot for slot in slots if slot.is_free), key=self._worth, default=None)
+
+    def _worth(self, slot: Slot) -> tuple[bool, bool, int]:
+        """How dear a slot is to others: nobody's first, then not of one who waits, then by use."""
+        owner = slot.owner
+        return owner is not None, owner is not None and self._line.has_chat_of(owner), slot.used
+
+    @property
+    def background(self) -> int:
+        """Slots kept for background work; at least one is left to the chats."""
+        if not self.pinned or self.total is None:
+            return 0
+        wanted = self._wanted_background
+        if wanted is None:
+            wanted = 1 if self.total >= BACKGROUND_FROM else 0
+        return min(wanted, self.total - 1)
+
+    @property
+    def _chat_slots(self) -> Sequence[Slot]:
+        return self.slots[: len(self.slots) - self.background]
+
+    def _chat_capacity(self) -> int | None:
+        return len(self._chat_slots) if self.pinned else self.total
+
+    def _grant(self, waiter: Waiter[Lease], slot: Slot | None) -> Lease:
+        now, wish = self._clock(), waiter.wish
+        number = None if slot is None else slot.number
+        width = 1 if self.pinned else min(wish.width, self.total or wish.width)
+        lease = Lease(self, wish, number, max(0.0, now - waiter.since), now, width)
+        if wish.purpose != "wipe":
+            self._reader = lease
+        self.in_flight += width
+        if slot is not None:
+            slot.lease = lease
+            self._touch(slot)
+            if wish.conversation is not None:
+                slot.holds.add(wish.conversation)
+            slot.owner = wish.conversation if wish.purpose in ("chat", "prefill") else None
+        return lease
+
+    def _touch(self, slot: Slot) -> None:
+        self._count += 1
+        slot.used = self._count
+
+    def _numbered(self, number: int) -> Slot | None:
+        return self.slots[number] if number < len(self.slots) else None
+
+    # --- what becomes of a lease -----------------------------------------------------------------
+
+    def note_read(self, lease: Lease) -> None:
+        """As Lease.read."""
+        slot = self._slot_of(lease)
+        if slot is not None:
+            slot.is_known = True
+            slot.holds = set() if lease.wish.conversation is None else {lease.wish.conversation}
+        if self._reader is lease:
+            self._reader = None
+            self._dispatch()
+
+    def take_back(self, lease: Lease, is_settled: bool) -> None:
+        """As Lease.end."""
+        self._typical += _WEIGHT * (self._clock() - lease.began - self._typical)
+        self.in_flight -= lease.width
+        slot = self._slot_of(lease)
+        if slot is not None:
+            slot.lease = None
+            slot.is_settling = not is_settled
+            self._touch(slot)
+        if self._reader is lease:
+            self._reader = None
+        self._dispatch()
+
+    def settle(self, number: int) -> None:
+        """The server is done with the request that was broken off in this slot."""
+        slot = self._numbered(number)
+        if slot is not None and slot.is_settling:
+            slot.is_settling = False
+            self._dispatch()
+
+    def _slot_of(self, lease: Lease) -> Slot | None:
+        """The slot that a lease still holds: not one that vanished meanwhile."""
+        slot = None if lease.slot is None else self._numbered(lease.slot)
+        return slot if slot is not None and slot.lease is lease else None
+
+    # --- what the server has ---------------------------------------------------------------------
+
+    def resize(self, total: int | None) -> None:
+        """The server has so many slots. Others than before: it was started anew, and holds
+        nothing of what its slots held."""
+        if total == self.total:
+            return
+        self.total = total
+        if self.pinned:
+            kept = self.slots[: total or 1]
+            self.slots = kept + [Slot(number) for number in range(len(kept), total or 1)]
+            for waiter in self._line.everybody():
+                target = waiter.wish.target
+                if target is not None and self._numbered(target) is None:
+                    self._refuse(waiter, Dropped())
+        self._dispatch()
+
+    def restore(self, owners: Mapping[int, str]) -> None:
+        """Who was served where before this program began; what else is there is not known."""
+        for number, conversation in sorted(owners.items()):
+            slot = self._numbered(number)
+            if slot is not None and slot.used == 0 and self._owned_by(conversation) is None:
+                slot.owner = conversation
+                slot.holds.add(conversation)
+
+    # --- deleted conversations -------------------------------------------------------------------
+
+    def forget(self, conversation: str) -> None:
+        """Keep every slot that may hold any of a deleted conversation from serving anybody, and
+        refuse its requests that wait."""
+        self._forgotten[conversation] = None
+        if len(self._forgotten) > _MOST_FORGOTTEN:
+            self._forgotten.popitem(last=False)
+        for waiter in self._line.everybody():
+            if waiter.wish.conversation == conversation:
+                self._refuse(waiter, tell_deleted())
+        for slot in self.slots:
+            if slot.owner == conversation:
+                slot.owner = None
+            if conversation in slot.holds or not slot.is_known:
+                slot.is_dirty = True
+        self._dispatch()
+
+    @property
+    def dirty(self) -> list[int]:
+        """The slots that wait to be wiped."""
+        return [slot.number for slot in self.slots if slot.is_dirty]
+
+    def note_wiped(self, lease: Lease) -> None:
+        """Nothing of anybody is in the slot of this lease any more."""
+        slot = self._slot_of(lease)
+        if slot is not None:
+            slot.owner, slot.holds, slot.is_known, slot.is_dirty = None, set(), True, False
+
+    def hold(self) -> None:
+        """Grant nothing until `resume`; holds add up."""
+        self._holds += 1
+
+    def resume(self) -> None:
+        self._holds -= 1
+        self._dispatch()
+
+    def close(self, fault: UpstreamFault) -> None:
+        """Tell everybody in the line that nothing will come."""
+        for waiter in self._line.everybody():
+            self._refuse(waiter, fault)
+
+    def _refuse(self, waiter: Waiter[Lease], why: Exception) -> None:
+        self._line.remove(waiter)
+        if not waiter.ready.done():
+            waiter.ready.set_exception(why)
