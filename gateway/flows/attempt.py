@@ -15,35 +15,32 @@ from typing import Any, TypeVar
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
-from gateway.backends.token_table import chars_per_token
-from gateway.errors import ContextLengthExceeded, StorageFailed, UpstreamFailed
+from gateway.errors import ContextLengthExceeded, StorageFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
+from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, setting_of
+from gateway.flows.prefixes import Move, Sight, look_at
 from gateway.flows.reconcile import Incoming
+from gateway.flows.sites import Setting, margin_of
 from gateway.flows.turn_rows import (
     Begun,
     Ending,
     Question,
-    Setting,
     begin_turn,
     cut_view,
     finish_turn,
     keep_view,
-    margin_of,
-    sample_text,
     settle_view,
 )
-from gateway.prompts.view import assemble
+from gateway.prompts.view import assemble, encode_notes
 from gateway.store.attempts import abandon_attempt, abandon_unsettled
-from gateway.wire.json_text import dumps
 from policies.budget import (
-    OUTPUT_FLOOR,
     RATIO_LEAST,
     estimate_tokens,
     output_room,
-    tell_narrowing,
 )
+from policies.routing import FALLBACK
 from policies.schema import Tier
 
 log = logging.getLogger("foldgate.turn")
@@ -53,17 +50,14 @@ T = TypeVar("T")
 # Where prompt and reply are estimated above this share of the window, the prompt is counted exactly
 # if the backend can.
 COUNT_ABOVE = 0.75
-# A reply without a limit of the client's may take an eighth of a small window, not all of it.
-RESERVE_SHARE = 8
-DEFAULT_OUTPUT = 4_096
-_SAMPLE_CHARS = 10_000
 _CUTS = 3
 GONE = "the client left"
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An attempt that is ready to be sent; dropped names the parameters that could not travel."""
+    """An attempt that is ready to be sent; dropped names the parameters that could not travel,
+    move tells of the prompt beside the one before it there."""
 
     backend: Backend
     setting: Setting
@@ -71,111 +65,38 @@ class Prepared:
     call: Call
     dropped: tuple[str, ...]
     prompt_chars: int
-
-
-async def order_tiers(ctx: Context, model: str) -> list[Tier]:
-    """The tiers that are switched on, the first healthy one in front.
-
-    Where none is healthy the first is tried all the same: the client learns its real error.
-    Raises NotFound for an unknown model, UpstreamFailed where every tier is off.
-    """
-    tiers = [tier for tier in ctx.tiers(model) if ctx.backends[tier.backend].off_reason is None]
-    if not tiers:
-        reasons = "; ".join(
-            f"{tier.backend}: {ctx.backends[tier.backend].off_reason}" for tier in ctx.tiers(model)
-        )
-        raise UpstreamFailed(
-            f"No backend of `{model}` is switched on ({reasons}).",
-            status=503,
-            code="no_backend",
-        )
-    for index, tier in enumerate(tiers):
-        if (await ctx.backends[tier.backend].health()).ok:
-            return [tier, *tiers[:index], *tiers[index + 1 :]]
-    return tiers
-
-
-async def setting_of(ctx: Context, tier: Tier, incoming: Incoming) -> Setting:
-    """What a tier brings to a turn. Reads the backend's window (cached)."""
-    backend = ctx.backends[tier.backend]
-    config = ctx.policies.file.backends[tier.backend]
-    window = await backend.window()
-    _warn_narrow(ctx, tier, window)
-    asked = incoming.request.max_tokens
-    output = asked or config.max_output or DEFAULT_OUTPUT
-    return Setting(
-        backend=tier.backend,
-        policy=ctx.policy(tier.policy),
-        model=incoming.request.model,
-        image_chars=backend.image_chars,
-        keep_reasoning=getattr(config, "reasoning", "drop") == "keep",
-        strict_roles=config.strict_roles,
-        window=window,
-        reserve=_reserve(output, window, 2 if asked else RESERVE_SHARE),
-        output=output,
-        tools_chars=_tools_chars(incoming),
-        revision=ctx.policies.revision,
-        boot=ctx.boot,
-        first_ratio=await _bundled_ratio(config.kind, incoming),
-    )
-
-
-def _warn_narrow(ctx: Context, tier: Tier, window: int | None) -> None:
-    """Say once of each window that it does not hold the policy's ceiling in every language."""
-    place = (tier.backend, tier.policy, window)
-    if place in ctx.narrow:
-        return
-    ctx.narrow.add(place)
-    if (sentence := tell_narrowing(ctx.policy(tier.policy), window)) is not None:
-        log.warning("backend %s, policy %s: %s", tier.backend, tier.policy, sentence)
-
-
-async def _bundled_ratio(kind: str, incoming: Incoming) -> float | None:
-    """A cloud model's characters per token by the bundled table, until usage teaches better."""
-    if kind != "litellm":
-        return None
-    return await asyncio.to_thread(chars_per_token, sample_text(incoming)[-_SAMPLE_CHARS:])
-
-
-def _reserve(output: int, window: int | None, share: int) -> int:
-    """Tokens kept for the reply: what is asked, at most a share of the window, and never less
-    than the least with which a call is worth making."""
-    if window is None:
-        return output
-    return max(min(output, window // share), min(output, OUTPUT_FLOOR))
-
-
-def _tools_chars(incoming: Incoming) -> int:
-    """Tools and schemas in characters."""
-    params = incoming.request.params
-    schemas = [params[name] for name in ("tools", "functions", "response_format") if name in params]
-    return sum(len(dumps(schema)) for schema in schemas)
+    sight: Sight
+    move: Move
 
 
 async def prepare_first(
     ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier]
 ) -> Prepared:
-    """Store the request and prepare its first attempt; takes tiers from the front of the list."""
-    setting = await setting_of(ctx, tiers.pop(0), incoming)
-    work = ctx.store.write(begin_turn, incoming, setting, ctx.views, ctx.clock.now_ms())
+    """Store the request and prepare its first attempt; fills tiers with where it may go when that
+    fails."""
+    offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
+    work = ctx.store.write(begin_turn, incoming, offer, ctx.views, ctx.clock.now_ms())
     begun = await _commit_view(ctx, work)
-    return await _fit(ctx, incoming, request_id, tiers, setting, begun)
+    tiers[:] = (Tier(backend=rest.backend, policy=rest.policy.name) for rest in begun.rest)
+    return await _fit(ctx, incoming, request_id, tiers, begun.setting, begun)
 
 
 async def prepare_tier(
     ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier], question: Question
 ) -> Prepared:
     """An attempt on the next tier for a request that is stored: its own view, from the rows."""
-    setting = await setting_of(ctx, tiers.pop(0), incoming)
-    return await _prepare_stored(ctx, incoming, request_id, tiers, setting, question)
+    tier, model = tiers.pop(0), incoming.request.model
+    setting = await setting_of(ctx, model, tier, demand_of(incoming))
+    return await _prepare_stored(ctx, incoming, request_id, tiers, setting, question, FALLBACK)
 
 
 async def prepare_again(
     ctx: Context, incoming: Incoming, request_id: str, tiers: list[Tier], failed: Prepared
 ) -> Prepared:
     """Another attempt on the same tier; the same rows give the same bytes."""
-    question = failed.begun.question
-    return await _prepare_stored(ctx, incoming, request_id, tiers, failed.setting, question)
+    begun, setting = failed.begun, failed.setting
+    place = (ctx, incoming, request_id, tiers)
+    return await _prepare_stored(*place, setting, begun.question, begun.rule)
 
 
 async def _prepare_stored(
@@ -185,8 +106,10 @@ async def _prepare_stored(
     tiers: list[Tier],
     setting: Setting,
     question: Question,
+    rule: str,
 ) -> Prepared:
-    work = ctx.store.write(settle_view, question, setting, ctx.views, ctx.clock.now_ms())
+    now_ms = ctx.clock.now_ms()
+    work = ctx.store.write(settle_view, question, setting, ctx.views, now_ms, rule)
     begun = await _commit_view(ctx, work)
     return await _fit(ctx, incoming, request_id, tiers, setting, begun)
 
@@ -205,7 +128,7 @@ async def prepare_smaller(
         raise fault
     tokens = fault.prompt_tokens or round(window * 1.25)
     old = failed.setting
-    reserve = min(old.reserve, _reserve(old.output, window, RESERVE_SHARE))
+    reserve = min(old.reserve, reserve_of(old.output, window, RESERVE_SHARE))
     setting = replace(old, window=window, reserve=reserve)
     begun = await _cut(ctx, setting, failed.begun, tokens, was_sent=True)
     if begun is None:
@@ -272,7 +195,7 @@ async def _fitted(
         margin = 0 if window is None else margin_of(window)
         if window is None or tokens + setting.reserve + margin <= window:
             room = output_room(tokens, setting.output, margin, window)
-            return _prepared(backend, setting, begun, incoming, request_id, messages, room)
+            return _prepared(ctx, setting, begun, incoming, request_id, messages, room)
         cut = await _cut(ctx, setting, begun, tokens, was_sent=False)
         if cut is None:
             break
@@ -358,7 +281,7 @@ async def _overflow(
 
 
 def _prepared(
-    backend: Backend,
+    ctx: Context,
     setting: Setting,
     begun: Begun,
     incoming: Incoming,
@@ -366,7 +289,7 @@ def _prepared(
     messages: tuple[bytes, ...],
     room: int | None,
 ) -> Prepared:
-    params: dict[str, Any] = incoming.request.params
+    backend, params = ctx.backends[setting.backend], incoming.request.params
     max_tokens = room or setting.output
     dropped = backend.dropped_params(params)
     if incoming.request.max_tokens and max_tokens < incoming.request.max_tokens:
@@ -380,4 +303,26 @@ def _prepared(
         request_id=request_id,
         conversation=begun.conversation.id,
     )
-    return Prepared(backend, setting, begun, call, dropped, prompt_chars(begun))
+    sight, chars = _sight(setting, begun, messages, params), prompt_chars(begun)
+    key = begun.conversation.pk, setting.backend
+    move = ctx.prefixes.compare(
+        key, sight, messages, prompt_chars=chars, image_chars=setting.image_chars
+    )
+    return Prepared(backend, setting, begun, call, dropped, chars, sight, move)
+
+
+def _sight(
+    setting: Setting, begun: Begun, messages: Sequence[bytes], params: dict[str, Any]
+) -> Sight:
+    # With strict roles the system texts in front stand in one message.
+    leading = sum(depth <= 0 for depth, _ in begun.question.system)
+    return look_at(
+        messages,
+        params,
+        leading=min(leading, 1) if setting.strict_roles else leading,
+        notes=encode_notes(begun.question.system),
+        memory=len(begun.memory),
+        policy=setting.policy.name,
+        fold=begun.fold,
+        asked=begun.asked,
+    )

@@ -9,13 +9,15 @@ from gateway.backends.base import Backend
 from gateway.clock import Clock
 from gateway.errors import NotFound
 from gateway.flows.circuits import Circuits
+from gateway.flows.prefixes import PrefixBook
 from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
 from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies
 from gateway.settings import Settings
 from gateway.store.engine import Store
-from policies.schema import Policy, Tier
+from gateway.traces import Traces
+from policies.schema import Model, Policy, Tier
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class Context:
     of each backend: background work of the same backend waits for zero, which quiet tells of.
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
-    are left alone for a while. meters counts what happens.
+    are left alone for a while. meters counts what happens, traces follows it.
     """
 
     settings: Settings
@@ -39,11 +41,13 @@ class Context:
     ring: Callable[[int], None] = lambda due_ms: None
     quiet: Callable[[], None] = lambda: None
     views: ViewCache = field(default_factory=ViewCache)
+    prefixes: PrefixBook = field(default_factory=PrefixBook)
     turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)
     unsettled: set[int] = field(default_factory=set)
     narrow: set[tuple[str, str, int | None]] = field(default_factory=set)
     meters: Meters = field(default_factory=Meters)
+    traces: Traces = field(default_factory=Traces)
     circuits: Circuits = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,15 +59,20 @@ class Context:
         return self.policies.file.policies[name]
 
     def tiers(self, model: str) -> tuple[Tier, ...]:
-        """The tiers of a model name. Raises NotFound with the names that exist."""
-        models = self.policies.file.models
-        if model not in models:
+        """The tiers of a model name or alias. Raises NotFound with the names that exist."""
+        return self.model(model).tiers
+
+    def model(self, name: str) -> Model:
+        """The model of this name or alias. Raises NotFound with the names that exist."""
+        found = self.policies.file.find_model(name)
+        if found is None:
+            known = ", ".join(sorted(self.policies.file.model_names()))
             raise NotFound(
-                f"The model `{model}` does not exist here. Available: {', '.join(sorted(models))}.",
+                f"The model `{name}` does not exist here. Available: {known}.",
                 code="model_not_found",
                 param="model",
             )
-        return models[model].tiers
+        return found
 
     def turn_began(self, backend: str) -> None:
         self.busy[backend] = self.busy.get(backend, 0) + 1

@@ -20,7 +20,6 @@ from gateway.errors import ContextLengthExceeded
 from gateway.flows.attempt import (
     GONE,
     Prepared,
-    order_tiers,
     prepare_again,
     prepare_first,
     prepare_smaller,
@@ -29,8 +28,10 @@ from gateway.flows.attempt import (
 )
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
+from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn_rows import Ending, finish_turn
+from gateway.prompts.view import render_reply
 from gateway.wire.replies import ReplyBuilder
 from policies.budget import estimate_tokens, is_half_read
 from policies.schema import Tier
@@ -145,6 +146,13 @@ class Turn:
     async def _finish(self, state: str, error: str | None = None) -> None:
         reply, prepared, ctx = self.reply, self.prepared, self.ctx
         trace = prepared.call.trace
+        used = Used(
+            prepared.prompt_chars,
+            reply.prompt_tokens,
+            reply.cached_tokens,
+            trace.slot,
+            is_cloud=prepared.backend.kind == "litellm",
+        )
         ending = Ending(
             state=state,
             reply=None if reply.is_empty else reply.message(),
@@ -157,14 +165,28 @@ class Turn:
             slot=trace.slot,
             queued_ms=_whole_ms(trace.queued),
             first_token_ms=_whole_ms(trace.first_token),
+            move=prepared.move,
+            moved_by=name_cause(prepared.move, used),
         )
         work = ctx.store.write(
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
         )
         due = await settle(ctx, prepared.begun.attempt_pk, work)
+        self._keep_prefix(ending)
         self._warn_half_read(ending)
         if due is not None:
             ctx.ring(due)
+
+    def _keep_prefix(self, ending: Ending) -> None:
+        """Remember what the server holds now: the prompt, and the reply as it will be shown."""
+        if ending.state == "failed":
+            return
+        prepared, setting = self.prepared, self.prepared.setting
+        reply = None
+        if ending.reply is not None:
+            reply = render_reply(ending.reply, keep_reasoning=setting.keep_reasoning)
+        key = prepared.begun.conversation.pk, setting.backend
+        self.ctx.prefixes.keep(key, prepared.sight, reply, ending.slot)
 
     def _warn_half_read(self, ending: Ending) -> None:
         """An alarm where the backend's own figure says that it cut the prompt. Only numbers."""
@@ -224,6 +246,6 @@ async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
 
     Raises GatewayError: unknown model, every tier off, a message that fits no window.
     """
-    tiers = await order_tiers(ctx, incoming.request.model)
+    tiers: list[Tier] = []
     prepared = await prepare_first(ctx, incoming, request_id, tiers)
     return Turn(ctx, incoming, request_id, prepared, tiers)

@@ -8,7 +8,7 @@ stream's last event.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,7 +16,11 @@ from sqlalchemy import Connection
 from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.folds import Site
+from gateway.flows.offers import Offer, sample_text
+from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
+from gateway.flows.routes import Decision, asker_of, decide
+from gateway.flows.sites import Setting, Spot, System, find_ground, fixed_chars, make_site
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.span import span_lines
 from gateway.prompts.view import Tail, TailMessage, render_memory
@@ -24,34 +28,9 @@ from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps, loads
-from policies.budget import first_ratio, learn_ratio, limits_of
-from policies.messages import canonical_message, message_chars
-from policies.schema import Policy
+from policies.budget import first_ratio, learn_ratio
+from policies.messages import canonical_message
 from policies.standin import write_stand_in
-
-System = Sequence[tuple[int, dict[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked).
-
-    tools_chars: tools and schemas of the request, which stand in the prompt too.
-    """
-
-    backend: str
-    policy: Policy
-    model: str
-    image_chars: int
-    keep_reasoning: bool
-    strict_roles: bool
-    window: int | None
-    reserve: int
-    output: int
-    tools_chars: int
-    revision: str
-    boot: str
-    first_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +44,21 @@ class Question:
     first_ratio: float
     idempotency_key: str | None
 
+    def spot(self, now_ms: int) -> Spot:
+        """Where the question stands, for who decides about it."""
+        place = self.placement
+        return Spot(place.conversation, place.asked, self.system, self.first_ratio, now_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What the first commit left: the rows' view and the attempt. fixed_chars: system texts and
-    tools, which no fold can shorten."""
+    """What the first commit left: the rows' view and the attempt. rule: why this tier.
+    fixed_chars: system texts and tools, which no fold can shorten. rest: where the turn may go
+    when this tier fails, in order."""
 
     question: Question
+    setting: Setting
+    rule: str
     fold: FoldRow | None
     memory: list[dict[str, Any]]
     tail: Tail
@@ -80,6 +67,7 @@ class Begun:
     fixed_chars: int
     attempt_pk: int
     is_cut: bool
+    rest: tuple[Setting, ...] = ()
 
     @property
     def asked(self) -> Node:
@@ -108,36 +96,57 @@ def view_kind(fold: FoldRow | None, *, is_cut: bool) -> str:
 
 
 def begin_turn(
-    connection: Connection, incoming: Incoming, setting: Setting, views: ViewCache, now_ms: int
+    connection: Connection, incoming: Incoming, offer: Offer, views: ViewCache, now_ms: int
 ) -> Begun:
-    """Store what the client sent and settle what the model is shown."""
+    """Store what the client sent, choose the tier, and settle what its model is shown.
+
+    Raises Forbidden and UpstreamFailed where no tier may serve: then nothing is stored.
+    """
     owner_pk = transcript.ensure_owner(connection, incoming.owner, incoming.user, now_ms)
     placement = place(
-        connection, incoming, owner_pk, image_chars=setting.image_chars, now_ms=now_ms
+        connection, incoming, owner_pk, image_chars=offer.settings[0].image_chars, now_ms=now_ms
     )
-    if placement.moves_head:
-        transcript.touch_conversation(
-            connection,
-            placement.conversation.pk,
-            head_pk=placement.asked.pk,
-            model=setting.model,
-            now_ms=now_ms,
-        )
     system, system_pk = _system(connection, incoming, placement, now_ms)
     guess = first_ratio(sample_text(incoming))
     question = Question(placement, system, system_pk, guess, incoming.idempotency_key)
-    return _settle(connection, question, setting, views, now_ms)
+    decision = decide(connection, question.spot(now_ms), asker_of(incoming), offer)
+    placement = _move(connection, placement, decision, offer, now_ms)
+    question = replace(question, placement=placement)
+    begun = _settle(connection, question, decision.setting, views, now_ms, decision.rule)
+    return replace(begun, rest=decision.rest)
+
+
+def _move(
+    connection: Connection, placement: Placement, decision: Decision, offer: Offer, now_ms: int
+) -> Placement:
+    """Write where the conversation stands and lives now."""
+    old = placement.conversation
+    home = decision.home if placement.moves_head else old.backend
+    private = old.private or offer.is_private
+    if placement.moves_head:
+        transcript.touch_conversation(
+            connection, old.pk, head_pk=placement.asked.pk, model=offer.model, now_ms=now_ms
+        )
+    if (home, private) == (old.backend, old.private):
+        return placement
+    transcript.settle_conversation(connection, old.pk, backend=home, private=private)
+    return replace(placement, conversation=replace(old, backend=home, private=private))
 
 
 def settle_view(
-    connection: Connection, question: Question, setting: Setting, views: ViewCache, now_ms: int
+    connection: Connection,
+    question: Question,
+    setting: Setting,
+    views: ViewCache,
+    now_ms: int,
+    rule: str,
 ) -> Begun:
     """The view of one tier for a stored message, and its attempt row: for a fallback or once more.
 
     Raises Conflict where the conversation was deleted meanwhile.
     """
     _check_there(connection, question)
-    return _settle(connection, question, setting, views, now_ms)
+    return _settle(connection, question, setting, views, now_ms, rule)
 
 
 def cut_view(
@@ -161,8 +170,18 @@ def cut_view(
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
-    attempt_pk = None if was_sent else begun.attempt_pk
-    return _show(connection, begun.question, setting, views, fold, ratio, True, now_ms, attempt_pk)
+    return _show(
+        connection,
+        begun.question,
+        setting,
+        views,
+        fold,
+        ratio,
+        now_ms,
+        rule=begun.rule,
+        is_cut=True,
+        attempt_pk=None if was_sent else begun.attempt_pk,
+    )
 
 
 def _check_there(connection: Connection, question: Question) -> None:
@@ -174,64 +193,24 @@ def _check_there(connection: Connection, question: Question) -> None:
 
 
 def _settle(
-    connection: Connection, question: Question, setting: Setting, views: ViewCache, now_ms: int
+    connection: Connection,
+    question: Question,
+    setting: Setting,
+    views: ViewCache,
+    now_ms: int,
+    rule: str,
 ) -> Begun:
-    placement = question.placement
-    ratio = memory.token_ratio(connection, placement.conversation.pk, setting.backend)
-    ratio = ratio or setting.first_ratio or question.first_ratio
-    site = _site(
-        placement.conversation,
-        setting,
-        fixed_chars(question.system, setting),
-        placement.asked,
-        ratio,
-        now_ms,
+    ground = find_ground(connection, question.spot(now_ms), setting)
+    fold = folds.fold_if_due(connection, ground.site, ground.fold)
+    is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == question.placement.asked.pk
+    return _show(
+        connection, question, setting, views, fold, ground.ratio, now_ms, rule=rule, is_cut=is_cut
     )
-    before = memory.deepest_fold(
-        connection, placement.conversation.pk, setting.policy.name, placement.asked
-    )
-    fold = folds.fold_if_due(connection, site, before)
-    is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == placement.asked.pk
-    return _show(connection, question, setting, views, fold, ratio, is_cut, now_ms)
-
-
-def fixed_chars(system: System, setting: Setting) -> int:
-    """System texts, tools and schemas: what no fold can shorten, in characters."""
-    texts = sum(message_chars(message, setting.image_chars) for _, message in system)
-    return texts + setting.tools_chars
 
 
 def site_of(begun: Begun, setting: Setting, head: Node, ratio: float, now_ms: int) -> Site:
     """Where the next decision about a begun turn's view is made."""
-    return _site(begun.conversation, setting, begun.fixed_chars, head, ratio, now_ms)
-
-
-def _site(
-    conversation: ConversationRow,
-    setting: Setting,
-    fixed: int,
-    head: Node,
-    ratio: float,
-    now_ms: int,
-) -> Site:
-    """A window too small for the policy narrows its numbers in proportion."""
-    room = None
-    if setting.window is not None:
-        tokens = round(fixed / ratio)
-        room = setting.window - setting.reserve - tokens - margin_of(setting.window)
-    limits = limits_of(setting.policy, ratio, room)
-    return Site(conversation, setting.policy, limits, head, setting.revision, now_ms)
-
-
-def margin_of(window: int) -> int:
-    """Tokens kept free for what an estimate misses (template marks): 2 %, 64 at least."""
-    return max(64, window // 50)
-
-
-def sample_text(incoming: Incoming) -> str:
-    """Text to guess characters per token from: the newest message, and its neighbours."""
-    texts = [m.get("content") for m in incoming.chain[-4:]]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return make_site(begun.conversation, setting, begun.fixed_chars, head, ratio, now_ms)
 
 
 def _system(
@@ -262,8 +241,10 @@ def _show(
     views: ViewCache,
     fold: FoldRow | None,
     ratio: float,
-    is_cut: bool,
     now_ms: int,
+    *,
+    rule: str,
+    is_cut: bool,
     attempt_pk: int | None = None,
 ) -> Begun:
     """The view on a fold and its attempt: a new one, or the one that was not sent yet."""
@@ -291,13 +272,14 @@ def _show(
             policy=setting.policy.name,
             model=setting.model,
             boot=setting.boot,
+            rule=rule,
             state="running",
             idempotency_key=question.idempotency_key,
             started_ms=now_ms,
             **seen,
         )
     fixed = fixed_chars(question.system, setting)
-    return Begun(question, fold, shown, tail, key, ratio, fixed, attempt_pk, is_cut)
+    return Begun(question, setting, rule, fold, shown, tail, key, ratio, fixed, attempt_pk, is_cut)
 
 
 def show_memory(
@@ -385,6 +367,8 @@ class Ending:
     slot: int | None = None
     queued_ms: int | None = None
     first_token_ms: int | None = None
+    move: Move = UNCOMPARED
+    moved_by: str | None = None
 
 
 def finish_turn(
@@ -423,6 +407,9 @@ def finish_turn(
         slot=ending.slot,
         queued_ms=ending.queued_ms,
         first_token_ms=ending.first_token_ms,
+        expected_chars=ending.move.expected_chars,
+        moved_at=ending.move.at,
+        moved_by=_moved_by(connection, begun, setting, ending),
         now_ms=now_ms,
     )
     head = reply or begun.asked
@@ -438,3 +425,16 @@ def finish_turn(
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         return site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
     return due
+
+
+def _moved_by(connection: Connection, begun: Begun, setting: Setting, ending: Ending) -> str | None:
+    return settle_cause(
+        connection,
+        ending.move,
+        ending.moved_by,
+        conversation_pk=begun.conversation.pk,
+        backend=setting.backend,
+        attempt_pk=begun.attempt_pk,
+        boot=setting.boot,
+        asked=begun.asked,
+    )

@@ -133,6 +133,18 @@ class Tail:
         )
 
 
+def render_reply(message: dict[str, Any], *, keep_reasoning: bool) -> bytes | None:
+    """A reply as a later tail shows it; None where it leaves no trace there."""
+    shown = _for_model(dict(message), keep_reasoning=keep_reasoning)
+    _drop_broken_calls(shown)
+    return None if _says_nothing(shown) else _encode(shown)
+
+
+def encode_notes(system: Sequence[tuple[int, dict[str, Any]]]) -> list[tuple[int, bytes]]:
+    """The system texts that do not lead, each with the depth after which it stood."""
+    return [(depth, _encode(message)) for depth, message in system if depth > 0]
+
+
 def _for_model(message: dict[str, Any], *, keep_reasoning: bool) -> dict[str, Any]:
     if keep_reasoning:
         return message

@@ -35,6 +35,9 @@ _FINISH = Prepared(
         slot=bindparam("in_slot"),
         queued_ms=bindparam("queued"),
         first_token_ms=bindparam("first"),
+        expected_chars=bindparam("expected"),
+        moved_at=bindparam("differs_at"),
+        moved_by=bindparam("differs_by"),
         ended_ms=bindparam("now"),
     )
 )
@@ -78,6 +81,9 @@ def finish_attempt(
     slot: int | None = None,
     queued_ms: int | None = None,
     first_token_ms: int | None = None,
+    expected_chars: int | None = None,
+    moved_at: int | None = None,
+    moved_by: str | None = None,
 ) -> bool:
     """Write how an attempt ended. False where it is gone: its conversation was deleted."""
     done = _FINISH.run(
@@ -94,6 +100,9 @@ def finish_attempt(
         in_slot=slot,
         queued=queued_ms,
         first=first_token_ms,
+        expected=expected_chars,
+        differs_at=moved_at,
+        differs_by=moved_by,
         now=now_ms,
     )
     return done == 1
@@ -117,6 +126,27 @@ def was_asked(connection: Connection, asked_pk: int, policy: str) -> bool:
     return _WAS_ASKED.first(connection, asked=asked_pk, under=policy) is not None
 
 
+_BOOT_BEFORE = Prepared(
+    select(attempts.c.boot)
+    .where(
+        attempts.c.conversation_pk == bindparam("conversation"),
+        attempts.c.backend == bindparam("served_by"),
+        attempts.c.pk < bindparam("before"),
+    )
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+
+
+def boot_before(connection: Connection, conversation_pk: int, backend: str, pk: int) -> str | None:
+    """The run that made the conversation's attempt before this one on a backend; None: there was
+    none."""
+    found: str | None = _BOOT_BEFORE.scalar(
+        connection, conversation=conversation_pk, served_by=backend, before=pk
+    )
+    return found
+
+
 def reshape_attempt(
     connection: Connection,
     pk: int,
@@ -137,6 +167,23 @@ def reshape_attempt(
             verbatim_chars=verbatim_chars,
         )
     )
+
+
+_LAST_SERVER = Prepared(
+    select(attempts.c.backend)
+    .where(
+        attempts.c.conversation_pk == bindparam("conversation"),
+        attempts.c.reply_pk.is_not(None),
+    )
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+
+
+def last_server(connection: Connection, conversation_pk: int) -> str | None:
+    """The backend that gave a conversation's newest reply; None: nothing was replied yet."""
+    found: str | None = _LAST_SERVER.scalar(connection, conversation=conversation_pk)
+    return found
 
 
 NOT_STORED = "the database refused it"
