@@ -170,6 +170,16 @@ async def test_background_work_waits_while_a_chat_waits_but_not_for_ever() -> No
     assert (await chat).slot == 0
 
 
+async def test_who_leaves_lets_those_go_who_waited_because_of_it() -> None:
+    keeper = make_keeper(2)
+    running = await keeper.lease(Wish("chat", "a"))
+    running.read()
+    chat, summary = ask(keeper, "a"), ask(keeper, "b", "summary")
+    await tick()
+    chat.cancel()
+    assert (await summary).slot == 1
+
+
 # --- prefill ---------------------------------------------------------------------------------
 
 
@@ -646,4 +656,4 @@ class Slots(RuleBasedStateMachine):
 
 
 TestSlots = Slots.TestCase
-TestSlots.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestSlots.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
