@@ -6,13 +6,11 @@ beside the rows.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from tests.faults.conftest import Build
 from tests.faults.server import (
     DONE,
     Exchange,
@@ -25,7 +23,7 @@ from tests.faults.server import (
     stream,
     usage,
 )
-from tests.faults.wall import KEY, SHORT, Wall
+from tests.faults.wall import KEY, Wall
 from tests.gateway.backends.conftest import LITELLM_WARNS
 
 pytestmark = LITELLM_WARNS
@@ -52,7 +50,7 @@ async def test_a_good_answer(wall: Wall) -> None:
     assert wall.attempts() == [("upstream", "done", "stop", None)]
 
 
-# -- after the first token: what came, an error event, no [DONE], a row marked as partial -----------
+# -- after the first token: what came, an error event, no [DONE], a row marked as partial ----------
 
 BROKEN: list[tuple[str, Exchange, int, str, str]] = [
     # case, what the server does; code of the error event, kind on the attempt's row
@@ -110,7 +108,7 @@ BROKEN: list[tuple[str, Exchange, int, str, str]] = [
 async def test_what_breaks_after_the_first_token(
     wall: Wall, case: str, exchange: Exchange, status: int, code: str, kind: str
 ) -> None:
-    """F01, F04, F16, F20, B03, B04: no false end, no second answer, no half that counts as whole."""
+    """F01, F04, F16, F20, B03, B04: no false end, no second answer, no half counted as whole."""
     wall.upstream.play(exchange)
     heard = await wall.ask("hi", model="two")
     assert (heard.status, heard.text) == (200, HALF)
@@ -186,3 +184,284 @@ async def test_what_fails_before_the_first_token_is_a_status(
     assert wall.messages() == [("user", "hi", 0)]
     assert {row[1:] for row in wall.attempts()} == {("failed", None, kind)}
     assert len(wall.upstream.chats) == 1
+
+
+# -- what is not whole is drawn once more ----------------------------------------------------------
+
+AGAIN: list[tuple[str, Exchange, Exchange, str, str]] = [
+    # case, streamed, whole; code and kind where it comes twice
+    (
+        "B07",
+        stream(role(), end("stop"), DONE),
+        answer(200, completion("")),
+        "upstream_empty",
+        "empty",
+    ),
+    ("B07", stream(DONE), answer(200, completion(None)), "upstream_empty", "empty"),
+    (
+        "B22",
+        stream(role(), delta(" \n"), end("length"), usage(), DONE),
+        answer(200, completion(" \n", "length")),
+        "upstream_empty",
+        "empty",
+    ),
+    (
+        "F01",
+        stream(role(), end="cut"),
+        answer(200, completion("Half"), end="cut"),
+        "upstream_interrupted",
+        "interrupted",
+    ),
+    (
+        "B04",
+        stream(role(), end("error"), DONE),
+        answer(200, completion("", "error")),
+        "upstream_interrupted",
+        "interrupted",
+    ),
+    (
+        "F20",
+        stream(b"<html>Bad gateway</html>", content_type="text/html"),
+        answer(200, b"<html>Bad gateway</html>", content_type="text/html"),
+        "upstream_malformed",
+        "malformed",
+    ),
+    ("", answer(500, error("oops")), answer(500, error("oops")), "upstream_error", "server"),
+]
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("case", "in_stream", "whole", "code", "kind"),
+    AGAIN,
+    ids=[f"{row[0] or row[4]}-{at}" for at, row in enumerate(AGAIN)],
+)
+async def test_a_bad_answer_before_the_first_token_is_drawn_once_more(
+    wall: Wall,
+    streamed: bool,
+    case: str,
+    in_stream: Exchange,
+    whole: Exchange,
+    code: str,
+    kind: str,
+) -> None:
+    """B04, B07, B22, F01, F20: once; if it comes again it is an error, and never a row."""
+    # llama.cpp is asked for a stream always, and a whole answer is put together here
+    sends_streams = streamed or wall.way == "llama_cpp"
+    bad = in_stream if sends_streams else whole
+    good = (
+        stream(role(), delta("좋아요."), end("stop"), DONE)
+        if sends_streams
+        else answer(200, completion("좋아요."))
+    )
+    wall.upstream.play(bad, good)
+    heard = await wall.ask("hi", stream=streamed)
+    assert (heard.status, heard.text) == (200, "좋아요.")
+    assert wall.replies() == [("좋아요.", 0)]
+    assert [row[1] for row in wall.attempts()] == ["failed", "done"]
+    assert wall.upstream.chats[0].json == wall.upstream.chats[1].json  # law 3
+    wall.upstream.play(bad, bad, good)
+    heard = await wall.ask("and now?", stream=streamed)
+    assert heard.status == 502
+    assert heard.error is not None
+    assert heard.error["code"] == code
+    assert [row[1:] for row in wall.attempts()[2:]] == [("failed", None, kind)] * 2
+    assert wall.messages()[-1] == ("user", "and now?", 0)
+
+
+# -- what is odd, and whole ------------------------------------------------------------------------
+
+
+async def test_bytes_cut_anywhere(wall: Wall) -> None:
+    """F05: after every single byte, so also amid a letter and an emoji."""
+    wall.upstream.play(stream(role(), delta("日本語と🎉と한글"), end("stop"), DONE, cut_every=1))
+    heard = await wall.ask("hi")
+    assert (heard.text, heard.ends, heard.is_done) == ("日本語と🎉と한글", ["stop"], True)
+    assert "\ufffd" not in heard.body.decode()
+    assert wall.replies() == [("日本語と🎉と한글", 0)]
+
+
+NULLS: list[Exchange] = [
+    stream(chunk({"index": 0, "delta": None}), delta("Так."), end("stop"), DONE),
+    stream(chunk() | {"choices": None}, delta("Так."), end("stop"), DONE),
+    stream(delta("Так."), chunk({"index": 0, "delta": None, "finish_reason": "stop"}), DONE),
+]
+
+
+@pytest.mark.parametrize("exchange", NULLS)
+async def test_null_forms_are_tolerated(wall: Wall, exchange: Exchange) -> None:
+    """F20."""
+    wall.upstream.play(exchange)
+    heard = await wall.ask("hi")
+    assert (heard.text, heard.ends, heard.is_done) == ("Так.", ["stop"], True)
+    assert wall.replies() == [("Так.", 0)]
+
+
+LATE: list[Exchange] = [
+    stream(role(), delta("Ende."), end("stop"), delta(" Nein"), end("stop"), DONE),
+    stream(role(), delta("Ende."), end("stop"), DONE, delta(" zu spät")),
+    stream(role(), delta("Ende."), end("stop"), DONE, error("late")),
+    stream(role(), delta("Ende."), end("stop"), end="reset"),
+    stream(role(), delta("Ende."), end("stop"), b"data: {oops\n\n"),
+]
+
+
+@pytest.mark.parametrize("exchange", LATE)
+async def test_nothing_is_taken_after_the_end(wall: Wall, exchange: Exchange) -> None:
+    """F19: one truth for the client and the transcript, one end."""
+    wall.upstream.play(exchange)
+    heard = await wall.ask("hi")
+    assert (heard.text, heard.ends, heard.is_done) == ("Ende.", ["stop"], True)
+    assert wall.replies() == [("Ende.", 0)]
+    assert wall.attempts() == [("upstream", "done", "stop", None)]
+
+
+async def test_thinking_that_leaks_into_the_text(wall: Wall) -> None:
+    """F15: without its opening tag, and cut amid the closing one: kept as thinking, not shown to
+    the model again."""
+    wall.upstream.play(
+        stream(role(), delta("first this, then</thi"), delta("nk>Готово"), end("stop"), DONE),
+        stream(role(), delta("."), end("stop"), DONE),
+    )
+    await wall.ask("hi")
+    assert wall.replies() == [("Готово", 0)]
+    await wall.ask("go on")
+    sent = [m["content"] for m in wall.upstream.chats[1].json["messages"]]
+    assert sent == ["hi", "Готово", "go on"]
+
+
+async def test_a_closing_tag_in_code_stays(wall: Wall) -> None:
+    """F15."""
+    said = "Write it so:\n```\nplan</think>answer\n```"
+    wall.upstream.play(stream(role(), delta(said), end("stop"), DONE))
+    await wall.ask("How does the tag look?")
+    assert wall.replies() == [(said, 0)]
+
+
+def call(**fields: Any) -> dict[str, Any]:
+    return delta(tool_calls=[{"index": 0, **fields}])
+
+
+PIECES: list[list[dict[str, Any]]] = [
+    [
+        call(id="t1", type="function", function={"name": "clima", "arguments": ""}),
+        call(function={"arguments": '{"lugar":"Mála'}),
+        call(function={"arguments": 'ga"}'}),
+    ],
+    [
+        call(
+            id="t1",
+            type="function",
+            function={"name": "clima", "arguments": '{"lugar":"Málaga"}'},
+        )
+    ],
+    [
+        delta(
+            tool_calls=[
+                {
+                    "id": "t1",
+                    "type": "function",
+                    "function": {"name": "clima", "arguments": '{"lugar":"Málaga"}'},
+                }
+            ]
+        )
+    ],
+]
+
+
+@pytest.mark.parametrize("pieces", PIECES, ids=["many", "one", "no index"])
+async def test_arguments_of_tools_in_pieces(wall: Wall, pieces: list[dict[str, Any]]) -> None:
+    """F17: one call, its arguments JSON, however it was cut."""
+    wall.upstream.play(
+        stream(role(), *pieces, end("tool_calls"), DONE),
+        stream(role(), delta("Sol."), end("stop"), DONE),
+    )
+    heard = await wall.ask("¿Qué tiempo hace?")
+    assert heard.ends == ["tool_calls"]
+    await wall.ask({"role": "tool", "tool_call_id": "t1", "content": "sol"})
+    _, asked, result = wall.upstream.chats[1].json["messages"]
+    (made,) = asked["tool_calls"]
+    assert (made["id"], made["function"]["name"]) == ("t1", "clima")
+    assert json.loads(made["function"]["arguments"]) == {"lugar": "Málaga"}
+    assert (result["role"], result["content"]) == ("tool", "sol")
+
+
+async def test_arguments_that_were_cut_off_are_not_shown_again(wall: Wall) -> None:
+    """F17."""
+    half = call(id="t1", type="function", function={"name": "f", "arguments": '{"a":"b'})
+    wall.upstream.play(
+        stream(role(), half, end("length"), DONE),
+        stream(role(), delta("Bien."), end("stop"), DONE),
+    )
+    heard = await wall.ask("hi")
+    assert heard.ends == ["length"]
+    await wall.ask("go on")
+    assert wall.upstream.chats[1].json["messages"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": "go on"},
+    ]
+
+
+async def test_reasoning_stands_apart_and_is_not_sent_to_another(wall: Wall) -> None:
+    """F14: kept beside the reply, never in a prompt, of a turn with tools either."""
+    wall.upstream.play(
+        stream(
+            role(),
+            delta(reasoning_content="Ask the tool."),
+            call(id="t1", type="function", function={"name": "f", "arguments": "{}"}),
+            end("tool_calls"),
+            DONE,
+        ),
+        stream(role(), delta(reasoning_content="Now."), delta("Fine."), end("stop"), DONE),
+        answer(503, error("away")),
+    )
+    wall.spare.play(stream(role(), delta("I see."), end("stop"), DONE))
+    await wall.ask("x", model="two")
+    heard = await wall.ask({"role": "tool", "tool_call_id": "t1", "content": "1"}, model="two")
+    assert heard.text == "Fine."
+    heard = await wall.ask("go on", model="two")
+    assert heard.text == "I see."
+    stored = [json.loads(raw) for (raw,) in wall.rows("SELECT raw FROM messages ORDER BY pk")]
+    thoughts = [message.get("reasoning_content") for message in stored]
+    assert thoughts == [None, "Ask the tool.", None, "Now.", None, None]
+    for request in (*wall.upstream.chats, *wall.spare.chats):
+        assert b"Ask the tool" not in request.body
+        assert b"reasoning_content" not in request.body
+
+
+async def test_an_allowance_that_went_into_thinking(wall: Wall) -> None:
+    """B21, B02: told as it ended; the thinking never stands for the reply."""
+    wall.upstream.play(
+        stream(role(), delta(reasoning_content="h" * 400), end("length"), DONE),
+        stream(role(), delta("Ja."), end("stop"), DONE),
+    )
+    heard = await wall.ask("hi")
+    assert (heard.text, heard.ends, heard.is_done) == ("", ["length"], True)
+    await wall.ask("go on")
+    said = [m["content"] for m in wall.upstream.chats[1].json["messages"]]
+    assert said == ["hi", "go on"]
+
+
+async def test_a_reply_cut_by_length_is_told_and_kept_as_such(wall: Wall) -> None:
+    """B13: two characters and `length` are no whole reply to anybody."""
+    wall.upstream.play(stream(role(), delta("Da"), end("length"), DONE))
+    heard = await wall.ask("hi")
+    assert (heard.text, heard.ends) == ("Da", ["length"])
+    assert wall.rows("SELECT finish_reason FROM messages WHERE role = 'assistant'") == [("length",)]
+    assert wall.attempts() == [("upstream", "done", "length", None)]
+
+
+async def test_a_whole_answer_without_a_true_end(wall: Wall) -> None:
+    """B03, B04: kept as a part, drawn again; the client gets the whole one alone."""
+    if wall.way == "llama_cpp":
+        wall.upstream.play(
+            stream(role(), delta(HALF), end("error"), DONE),
+            stream(role(), delta("全部"), end("stop"), DONE),
+        )
+    else:
+        wall.upstream.play(answer(200, completion(HALF, "error")), answer(200, completion("全部")))
+    heard = await wall.ask("hi", stream=False)
+    assert (heard.status, heard.json["choices"][0]["message"]["content"]) == (200, "全部")
+    assert heard.json["choices"][0]["finish_reason"] == "stop"
+    assert wall.replies() == [(HALF, 1), ("全部", 0)]
+    assert [row[1] for row in wall.attempts()] == ["partial", "done"]
