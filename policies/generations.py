@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from policies.values import ChapterState, Fold, GistState, Limits, Major, ViewState
 
+GREAT_STACK = 2
+"""A stack of so many times its budget is folded into a gist without a model, when none will."""
+
 
 def plan_major(
     limits: Limits, gist: GistState | None, stack: Sequence[ChapterState]
@@ -25,8 +28,12 @@ def plan_major(
         written.append((index, row.length))
     if sum(length for _, length in written) <= limits.stack:
         return None
-    older = tuple(index for index, _ in written[: max(1, len(written) // 2)])
-    return Major(covers_to=stack[older[-1]].last, chapters=older)
+    older = written[: max(1, len(written) // 2)]
+    read = gist.length if gist else 0
+    while len(older) > 1 and read + sum(length for _, length in older) > limits.split:
+        older.pop()
+    chapters = tuple(index for index, _ in older)
+    return Major(covers_to=stack[chapters[-1]].last, chapters=chapters)
 
 
 def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> Major | None:
@@ -40,3 +47,12 @@ def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> M
     if state.total < limits.ceiling or after <= limits.enough:
         return None
     return plan_major(limits, state.gist, state.stack)
+
+
+def plan_gist_ahead(limits: Limits, state: ViewState) -> Major | None:
+    """Plan the next major GC over chapters that no fold of this policy shows yet, once all that
+    stand beyond the border are written. Its ``chapters`` are indices of stack and coming rows."""
+    if any(row.length is None for row in state.coming):
+        return None
+    newest = state.ahead[-1] if state.ahead else state.gist
+    return plan_major(limits, newest, (*state.stack, *state.coming))

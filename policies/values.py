@@ -87,8 +87,10 @@ class ViewState:
     (header, profile, pins, threads) and will stand in it after the next fold.
     ``gist`` is the newest version lying on the path, which the next fold shows, ``stack`` the
     chapter rows behind it up to the border, ``coming`` the rows beyond the border without a
-    gap. Lengths are those of the best versions. ``tail`` holds every message behind the border
-    down to the newest, ``notes`` what the notes among them cost, which a fold drops.
+    gap. ``ahead`` are gists that end where one of the coming rows does, by where they end: a step
+    that takes in all that one covers shows it in place of that. Lengths are those of the best
+    versions. ``tail`` holds every message behind the border down to the newest, ``notes`` what the
+    notes among them cost, which a fold drops.
     """
 
     border: int
@@ -97,6 +99,7 @@ class ViewState:
     coming: tuple[ChapterState, ...] = ()
     stack: tuple[ChapterState, ...] = ()
     gist: GistState | None = None
+    ahead: tuple[GistState, ...] = ()
     fixed: int = 0
     notes: int = 0
 

@@ -23,6 +23,7 @@ from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.prompts.span import span_lines
 from gateway.store.origins import Origin, find_origin
+from policies.generations import GREAT_STACK
 from policies.language import language_of
 from policies.retries import Cause, plan_retry
 from policies.schema import Policy
@@ -30,9 +31,6 @@ from policies.standin import condense, write_stand_in
 from policies.values import Line
 
 log = logging.getLogger("foldgate.upkeep")
-
-STACK_LIMIT = 2
-"""A stack of so many times its budget is folded into a gist without a model, when none will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +257,7 @@ def _chapter_stand_in(lines: Sequence[Line], length: int) -> str:
 def _gist_stand_in(found: GistRows, policy: Policy) -> str | None:
     """A gist without a model, where the stack has outgrown its budget by far; else none, and the
     old gist with all chapters behind it stays."""
-    if found.stack_chars <= STACK_LIMIT * policy.chapters.stack:
+    if found.stack_chars <= GREAT_STACK * policy.chapters.stack:
         return None
     return condense(found.notes, policy.gist.length)
 

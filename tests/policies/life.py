@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 
-from policies.folding import memory_chars, plan_debt, plan_fold
+from policies.folding import plan_debt, plan_fold
 from policies.generations import plan_gist_stand_in, plan_major
+from policies.ground import memory_chars
 from policies.values import ChapterState, Debt, Fold, GistState, Limits, Mark, ViewState
 
 LOCAL = Limits(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.folding import foresee_length, memory_chars, plan_debt, plan_fold, plan_token_cut
+from policies.folding import plan_debt, plan_fold, plan_token_cut
+from policies.ground import foresee_length, memory_chars
 from policies.values import (
     ChapterState,
     Debt,
