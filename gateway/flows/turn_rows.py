@@ -16,21 +16,20 @@ from sqlalchemy import Connection
 from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.folds import Site
+from gateway.flows.memories import show_memory
 from gateway.flows.offers import Offer, sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
 from gateway.flows.routes import Decision, asker_of, decide
 from gateway.flows.sites import Setting, Spot, System, find_ground, fixed_chars, make_site
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
-from gateway.prompts.span import span_lines
-from gateway.prompts.view import Tail, TailMessage, render_memory
+from gateway.prompts.view import Tail, TailMessage
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps, loads
 from policies.budget import first_ratio, learn_ratio
 from policies.messages import canonical_message
-from policies.standin import write_stand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,47 +279,6 @@ def _show(
         )
     fixed = fixed_chars(question.system, setting)
     return Begun(question, setting, rule, fold, shown, tail, key, ratio, fixed, attempt_pk, is_cut)
-
-
-def show_memory(
-    connection: Connection, fold: FoldRow | None, views: ViewCache
-) -> list[dict[str, Any]]:
-    """The synthetic question and answer of a fold.
-
-    Filtered once more when read: a text that is a refusal after all gives way to a stand-in
-    made from the raw messages.
-    """
-    if fold is None:
-        return []
-    if (cached := views.memory(fold.pk)) is not None:
-        return cached
-    return tell_memory(connection, fold.gist_pk, fold.memory)
-
-
-def tell_memory(
-    connection: Connection, gist_pk: int | None, versions: Sequence[int]
-) -> list[dict[str, Any]]:
-    """The same of a gist and chapter versions, by their row numbers."""
-    # Not at every start: its patterns take a sixth of a second to compile.
-    from policies.judge import is_refusal
-
-    gist = memory.gist_by_pk(connection, gist_pk) if gist_pk else None
-    texts = []
-    for version in memory.versions_by_pk(connection, versions):
-        text = version.text
-        if version.origin == "model" and is_refusal(text):
-            text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))
-        texts.append(text)
-    gist_text = gist.text if gist else None
-    if gist is not None and gist.origin == "model" and is_refusal(gist.text):
-        gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
-    return render_memory(gist_text, texts)
-
-
-def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:
-    """A stand-in for a span, about as long as what it takes the place of."""
-    rows = transcript.path_between(connection, last_pk, above)
-    return write_stand_in(span_lines([row.raw for row in rows]), length or 1_100)
 
 
 def _tail(

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import Connection
 
 from gateway.flows.folds import Foreseen, foresee_fold
+from gateway.flows.memories import show_memory, tell_memory
 from gateway.flows.turn import Turn
-from gateway.flows.turn_rows import show_memory, site_of, tell_memory
+from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache
 from gateway.store import memory, transcript
 from tests.gateway.house import House

@@ -18,8 +18,9 @@ from sqlalchemy import Connection
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.folds import Foreseen, foresee_fold, sizes
+from gateway.flows.memories import show_memory
 from gateway.flows.turn import Turn
-from gateway.flows.turn_rows import Begun, show_memory, site_of
+from gateway.flows.turn_rows import Begun, site_of
 from gateway.flows.views import ViewCache
 from gateway.prompts.view import Tail, TailMessage, assemble
 from gateway.store import memory, transcript

@@ -1,0 +1,56 @@
+"""A fold's memory as a model is shown it: rows in, the synthetic question and answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.flows.views import ViewCache
+from gateway.prompts.span import span_lines
+from gateway.prompts.view import render_memory
+from gateway.store import memory, transcript
+from gateway.store.memory import FoldRow
+from policies.standin import write_stand_in
+
+
+def show_memory(
+    connection: Connection, fold: FoldRow | None, views: ViewCache
+) -> list[dict[str, Any]]:
+    """The synthetic question and answer of a fold.
+
+    Filtered once more when read: a text that is a refusal after all gives way to a stand-in
+    made from the raw messages.
+    """
+    if fold is None:
+        return []
+    if (cached := views.memory(fold.pk)) is not None:
+        return cached
+    return tell_memory(connection, fold.gist_pk, fold.memory)
+
+
+def tell_memory(
+    connection: Connection, gist_pk: int | None, versions: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The same of a gist and chapter versions, by their row numbers."""
+    # Not at every start: its patterns take a sixth of a second to compile.
+    from policies.judge import is_refusal
+
+    gist = memory.gist_by_pk(connection, gist_pk) if gist_pk else None
+    texts = []
+    for version in memory.versions_by_pk(connection, versions):
+        text = version.text
+        if version.origin == "model" and is_refusal(text):
+            text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))
+        texts.append(text)
+    gist_text = gist.text if gist else None
+    if gist is not None and gist.origin == "model" and is_refusal(gist.text):
+        gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
+    return render_memory(gist_text, texts)
+
+
+def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:
+    """A stand-in for a span, about as long as what it takes the place of."""
+    rows = transcript.path_between(connection, last_pk, above)
+    return write_stand_in(span_lines([row.raw for row in rows]), length or 1_100)
