@@ -4,6 +4,7 @@ GatewayError                what a client may be told: message, status, type, co
 ├─ BadRequest      400      the request cannot be served as it is
 │  └─ ContextLengthExceeded  no tier's window holds the newest message
 ├─ Unauthorized    401      no key, or an unknown one
+├─ Forbidden       403      what is private would leave this machine
 ├─ NotFound        404      unknown, or another owner's: the two look alike
 ├─ Conflict        409      the state changed under the request
 ├─ PayloadTooLarge 413      more bytes than the server takes
@@ -68,6 +69,12 @@ class Unauthorized(GatewayError):
     status = 401
     type = "authentication_error"
     code = "invalid_api_key"
+
+
+class Forbidden(GatewayError):
+    status = 403
+    type = "invalid_request_error"
+    code = "forbidden"
 
 
 class NotFound(GatewayError):

@@ -13,11 +13,13 @@ from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
 from gateway.flows.reconcile import Incoming, prepare
-from gateway.wire.requests import check_id, is_no_id, parse_chat
+from gateway.wire.requests import check_id, is_no_id, parse_chat, read_tags
+from policies.schema import named_headers
 
 router = APIRouter()
 
 CHAT = "/v1/chat/completions"
+TAG_HEADER = "x-foldgate-tag"
 # A body above this is parsed and digested in a thread: it would hold up everybody else's stream.
 _BIG_BODY = 128 * 1024
 # A whole number above 0, of any length.
@@ -59,6 +61,8 @@ def _read(request: Request, body: bytes) -> Incoming:
         conversation=_named_conversation(request),
         idempotency_key=_idempotency_key(request),
         retried=_is_retried(request),
+        headers=_heard_by_rules(request, chat.model),
+        tags=read_tags(request.headers.get(TAG_HEADER, "")),
     )
     if not incoming.chain:
         raise BadRequest(
@@ -66,6 +70,13 @@ def _read(request: Request, body: bytes) -> Incoming:
             param="messages",
         )
     return incoming
+
+
+def _heard_by_rules(request: Request, model: str) -> dict[str, str]:
+    """The headers that rules of this model look at, and no others: they may hold anything."""
+    found = context_of(request).policies.file.find_model(model)
+    names = named_headers(found.rules) if found is not None and found.rules else ()
+    return {name: request.headers[name] for name in names if name in request.headers}
 
 
 def _named_conversation(request: Request) -> str | None:

@@ -106,7 +106,8 @@ async def erase(request: Request, id: str) -> Response:
 
 def first_policy(file: PolicyFile, model: str) -> str | None:
     """The policy of a model's first tier; None for a model that the file no longer names."""
-    return file.models[model].tiers[0].policy if model in file.models else None
+    found = file.find_model(model)
+    return found.tiers[0].policy if found is not None else None
 
 
 def _messages(

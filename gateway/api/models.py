@@ -23,7 +23,7 @@ async def list_models(request: Request) -> Response:
     resolve_owner(request)
     context = context_of(request)
     began = request.app.state.began_s
-    found = [_model(context, name, began) for name in context.policies.file.models]
+    found = [_model(context, name, began) for name in context.policies.file.model_names()]
     return Response(dump_bytes({"object": "list", "data": found}), media_type="application/json")
 
 

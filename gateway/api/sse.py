@@ -45,7 +45,7 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
     headers = [
         (b"x-foldgate-conversation", prepared.begun.conversation.id.encode()),
         (b"x-foldgate-backend", prepared.backend.name.encode("latin-1", "replace")),
-        (b"x-foldgate-rule", b"first-healthy"),
+        (b"x-foldgate-rule", prepared.begun.rule.encode()),
         (b"x-foldgate-view", prepared.begun.view_kind.encode()),
     ]
     if prepared.dropped:

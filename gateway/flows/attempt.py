@@ -19,7 +19,7 @@ from gateway.errors import ContextLengthExceeded, StorageFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
-from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, setting_of
+from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, reserve_of, setting_of
 from gateway.flows.prefixes import Move, Sight, look_at
 from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Setting, margin_of

@@ -7,8 +7,8 @@ words alone: a history is recognised only by a message that the gateway itself p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
@@ -32,7 +32,8 @@ class Incoming:
     """A request made ready for the store.
 
     chain are its messages without system texts; system holds (number of chain messages before
-    it, message). canonicals and chains run along chain.
+    it, message). canonicals and chains run along chain. headers (names in lower case) and tags are
+    what rules may look at.
     """
 
     request: ChatRequest
@@ -45,6 +46,8 @@ class Incoming:
     system: Sequence[tuple[int, dict[str, Any]]]
     canonicals: Sequence[bytes]
     chains: Sequence[str]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ def prepare(
     conversation: str | None = None,
     idempotency_key: str | None = None,
     retried: bool = False,
+    headers: Mapping[str, str] | None = None,
+    tags: Collection[str] = (),
 ) -> Incoming:
     """Digest a request (CPU only; a megabyte of history takes some milliseconds).
 
@@ -91,6 +96,8 @@ def prepare(
         system=system,
         canonicals=canonicals,
         chains=transcript.chain_digests(canonicals),
+        headers=headers or {},
+        tags=request.tags.union(tags),
     )
 
 

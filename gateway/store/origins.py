@@ -11,9 +11,9 @@ from gateway.store.tables import Attempt, Conversation
 attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 
-_CONVERSATION = select(conversations.c.model, conversations.c.head_pk).where(
-    conversations.c.pk == bindparam("which")
-)
+_CONVERSATION = select(
+    conversations.c.model, conversations.c.head_pk, conversations.c.private
+).where(conversations.c.pk == bindparam("which"))
 _LATEST = (
     select(attempts.c.backend, attempts.c.policy)
     .where(attempts.c.conversation_pk == bindparam("conversation"))
@@ -25,12 +25,13 @@ _LATEST = (
 @dataclass(frozen=True, slots=True)
 class Origin:
     """model: last asked for. head_pk: the newest message. backend and policy: of the newest
-    attempt, None where there is none."""
+    attempt, None where there is none. is_private: nothing of it may leave this machine."""
 
     model: str
     head_pk: int | None
     backend: str | None
     policy: str | None
+    is_private: bool = False
 
 
 def find_origin(connection: Connection, conversation_pk: int) -> Origin | None:
@@ -40,4 +41,4 @@ def find_origin(connection: Connection, conversation_pk: int) -> Origin | None:
         return None
     latest = connection.execute(_LATEST, {"conversation": conversation_pk}).first()
     backend, policy = (None, None) if latest is None else (latest[0], latest[1])
-    return Origin(found[0], found[1], backend, policy)
+    return Origin(found[0], found[1], backend, policy, bool(found[2]))

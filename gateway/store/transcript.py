@@ -264,6 +264,22 @@ def touch_conversation(
     _TOUCH.run(connection, which=pk, head=head_pk, now=now_ms, asked=model)
 
 
+def settle_conversation(
+    connection: Connection, pk: int, *, backend: str | None, private: bool
+) -> None:
+    """Say where a conversation lives, and whether nothing of it may leave this machine."""
+    connection.execute(
+        update(conversations)
+        .where(conversations.c.pk == pk)
+        .values(backend=backend, private=private)
+    )
+
+
+def route_conversation(connection: Connection, pk: int, backend: str | None) -> None:
+    """Choose a conversation's backend before all rules; None: choose none."""
+    connection.execute(update(conversations).where(conversations.c.pk == pk).values(route=backend))
+
+
 def mark_resending(connection: Connection, pk: int) -> None:
     """Remember that this conversation's client sends its history again."""
     connection.execute(update(conversations).where(conversations.c.pk == pk).values(resends=True))

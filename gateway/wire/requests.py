@@ -44,7 +44,8 @@ class ChatRequest:
     """A parsed chat request.
 
     messages are the client's objects in order; params is what may travel on; max_tokens is the
-    client's own limit or None; conversation is the id that the body names.
+    client's own limit or None; conversation is the id that the body names; tags are those of its
+    metadata.
     """
 
     model: str
@@ -55,6 +56,7 @@ class ChatRequest:
     params: dict[str, Any] = field(default_factory=dict)
     conversation: str | None = None
     user: str = ""
+    tags: frozenset[str] = frozenset()
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -83,6 +85,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         params={name: value for name, value in data.items() if name not in _OWN_FIELDS},
         conversation=_body_conversation(data),
         user=_user(data),
+        tags=_body_tags(data),
     )
 
 
@@ -166,6 +169,24 @@ def _body_conversation(data: Mapping[str, Any]) -> str | None:
         if not is_no_id(value):
             return check_id(value, name)
     return None
+
+
+def read_tags(text: str) -> frozenset[str]:
+    """Tags as a header writes them: one, or several with commas between."""
+    return frozenset(filter(None, (tag.strip() for tag in text.split(","))))
+
+
+def _body_tags(data: Mapping[str, Any]) -> frozenset[str]:
+    """`metadata.tag` and `metadata.tags` (text or a list of texts). Other things may stand under
+    these names for other programs: they are no tags of ours."""
+    metadata = data.get("metadata") or {}
+    found: set[str] = set()
+    for value in (metadata.get("tag"), metadata.get("tags")):
+        if isinstance(value, str):
+            found |= read_tags(value)
+        elif isinstance(value, list):
+            found.update(tag.strip() for tag in value if isinstance(tag, str) and tag.strip())
+    return frozenset(found)
 
 
 def split_system(

@@ -138,7 +138,10 @@ async def test_how_often_a_client_tried_is_a_number_of_any_length(opened: Opener
 
 def test_thousands_of_dropped_fields_make_no_header_that_loses_the_answer() -> None:
     names = tuple(f"field_{number:04}" for number in range(3_000))
-    begun = SimpleNamespace(conversation=SimpleNamespace(id="c"), view_kind="verbatim")
+    conversation = SimpleNamespace(id="c")
+    begun = SimpleNamespace(
+        conversation=conversation, view_kind="verbatim", rule="home", progress=None
+    )
     prepared = SimpleNamespace(begun=begun, backend=SimpleNamespace(name="b"), dropped=names)
     told = dict(turn_headers(cast(Turn, SimpleNamespace(prepared=prepared))))
     value = told[b"x-foldgate-dropped-params"].decode()

@@ -1,0 +1,174 @@
+"""Which tier serves a turn, decided from the rows inside the turn's first commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from gateway.errors import Forbidden
+from gateway.flows.folds import load_state
+from gateway.flows.offers import Offer, no_backend
+from gateway.flows.reconcile import Incoming
+from gateway.flows.sites import Ground, Setting, Spot, find_ground
+from gateway.store import attempts, transcript
+from policies.folding import plan_fold
+from policies.routing import HOME, Candidate, Choice, Facts, Stand, choose, order_rest
+from policies.schema import needs_content
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, and what the request says that rules look at. has_tools: it offers tools."""
+
+    owner: str
+    user: str
+    headers: Mapping[str, str]
+    tags: frozenset[str]
+    has_tools: bool = False
+
+
+def asker_of(incoming: Incoming) -> Asker:
+    params = incoming.request.params
+    return Asker(
+        incoming.owner,
+        incoming.user,
+        incoming.headers,
+        incoming.tags,
+        has_tools=bool(params.get("tools") or params.get("functions")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """setting serves the turn; rule says why. rest: where the turn may go when that fails, in
+    order. home: the backend on which the conversation lives from now on."""
+
+    setting: Setting
+    rule: str
+    rest: tuple[Setting, ...]
+    home: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that a choice is made from, for the turn and for who asks why."""
+
+    facts: Facts
+    stand: Stand
+    candidates: Sequence[Candidate]
+
+
+def look(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> View:
+    """Gather what rules may ask from the rows: sums along the path, and no walk of it."""
+    conversation = spot.conversation
+    # A conversation of before there were homes lives where it was answered last.
+    home = conversation.backend or attempts.last_server(connection, conversation.pk)
+    facts = Facts(
+        model=offer.model,
+        owner=asker.owner,
+        user=asker.user,
+        headers=asker.headers,
+        tags=asker.tags,
+        chars=spot.head.cum_chars,
+        minute=offer.minute,
+        day=offer.day,
+        usable=offer.usable,
+    )
+    stand = Stand(conversation.route, home, conversation.private or offer.is_private)
+    asks = needs_content(offer.rules)
+    candidates = []
+    for setting in offer.settings:
+        images, tools = _content(connection, spot, setting) if asks else (False, False)
+        candidates.append(
+            Candidate(
+                backend=setting.backend,
+                policy=setting.policy.name,
+                is_local=setting.backend in offer.local,
+                is_usable=setting.backend in offer.usable,
+                images=images,
+                tools=tools or asker.has_tools,
+            )
+        )
+    return View(facts, stand, candidates)
+
+
+def decide(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> Decision:
+    """The tier for this turn.
+
+    Raises Forbidden where the conversation is private and the model has no tier on this machine,
+    UpstreamFailed where that tier is off.
+    """
+    view = look(connection, spot, asker, offer)
+    choice = choose(view.facts, view.stand, view.candidates, offer.rules)
+    if choice is None:
+        raise _refused(offer)
+    home = offer.settings[choice.index].backend if choice.settles else view.stand.home
+    choice = _keep_group(connection, spot, view, choice)
+    rest = order_rest(view.stand, view.candidates, choice.index)
+    return Decision(
+        setting=offer.settings[choice.index],
+        rule=choice.rule,
+        rest=tuple(offer.settings[at] for at in rest),
+        home=home,
+    )
+
+
+def _keep_group(connection: Connection, spot: Spot, view: View, choice: Choice) -> Choice:
+    """A tool's result is read by the model that called the tool: a conversation moves at a user
+    message."""
+    if spot.head.opens:
+        return choice
+    last = attempts.last_server(connection, spot.conversation.pk)
+    if last is None or last == view.candidates[choice.index].backend:
+        return choice
+    stay = find_usable(view, last)
+    return choice if stay is None else Choice(stay, HOME, False)
+
+
+def find_usable(view: View, backend: str) -> int | None:
+    """The place of this backend's tier, where it can serve and may."""
+    for at, tier in enumerate(view.candidates):
+        if tier.backend == backend and tier.is_usable:
+            return at if tier.is_local or not view.stand.private else None
+    return None
+
+
+def _refused(offer: Offer) -> Exception:
+    off = {name: reason for name, reason in offer.off.items() if name in offer.local}
+    return no_backend(offer.model, off) if off else is_private(offer.model)
+
+
+def is_private(model: str) -> Forbidden:
+    return Forbidden(
+        f"This conversation is private and stays on this machine, where `{model}` has no backend. "
+        "Ask for a model with a local one.",
+        code="private_conversation",
+        param="model",
+    )
+
+
+def _content(connection: Connection, spot: Spot, setting: Setting) -> tuple[bool, bool]:
+    """Whether the turns that this tier's view will hold have images, and tool messages."""
+    ground = find_ground(connection, spot, setting)
+    head, border_pk = spot.head, _border(connection, ground)
+    if border_pk is None:
+        return head.cum_images > 0, head.cum_tools > 0
+    border = transcript.node_by_pk(connection, border_pk)
+    return head.cum_images > border.cum_images, head.cum_tools > border.cum_tools
+
+
+def _border(connection: Connection, ground: Ground) -> int | None:
+    """The last message that the view of this turn will not hold; None: it holds all."""
+    fold, site = ground.fold, ground.site
+    shown = None if fold is None else fold.border_pk
+    if ground.total <= site.limits.start or not site.head.opens:
+        return shown
+    if attempts.was_asked(connection, site.head.pk, site.policy.name):
+        return shown
+    loaded = load_state(connection, site, fold)
+    plan = plan_fold(site.limits, loaded.state)
+    if plan is None or plan.border == loaded.state.border:
+        return shown
+    return loaded.tail[plan.border - loaded.state.border - 1].pk

@@ -1,0 +1,107 @@
+"""What a tier brings to a turn, and the place where its view of a conversation is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.flows.folds import Site, sizes
+from gateway.store import memory
+from gateway.store.memory import FoldRow
+from gateway.store.transcript import ConversationRow, Node
+from policies.budget import limits_of
+from policies.messages import message_chars
+from policies.schema import Policy
+
+System = Sequence[tuple[int, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked).
+
+    tools_chars: tools and schemas of the request, which stand in the prompt too.
+    """
+
+    backend: str
+    policy: Policy
+    model: str
+    image_chars: int
+    keep_reasoning: bool
+    strict_roles: bool
+    window: int | None
+    reserve: int
+    output: int
+    tools_chars: int
+    revision: str
+    boot: str
+    first_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a question stands. first_ratio: the guess of characters per token, where nothing is
+    known better."""
+
+    conversation: ConversationRow
+    head: Node
+    system: System
+    first_ratio: float
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a tier's view of a head stands on before this turn: the site, the fold that was there,
+    characters per token."""
+
+    site: Site
+    fold: FoldRow | None
+    ratio: float
+
+    @property
+    def total(self) -> int:
+        """Memory and verbatim in characters, as they are without a new fold."""
+        return sum(sizes(self.fold, self.site.head))
+
+
+def find_ground(connection: Connection, spot: Spot, setting: Setting) -> Ground:
+    """The ground of one tier's view."""
+    conversation, head = spot.conversation, spot.head
+    ratio = memory.token_ratio(connection, conversation.pk, setting.backend)
+    ratio = ratio or setting.first_ratio or spot.first_ratio
+    fixed = fixed_chars(spot.system, setting)
+    site = make_site(conversation, setting, fixed, head, ratio, spot.now_ms)
+    fold = memory.deepest_fold(connection, conversation.pk, setting.policy.name, head)
+    return Ground(site, fold, ratio)
+
+
+def fixed_chars(system: System, setting: Setting) -> int:
+    """System texts, tools and schemas: what no fold can shorten, in characters."""
+    texts = sum(message_chars(message, setting.image_chars) for _, message in system)
+    return texts + setting.tools_chars
+
+
+def make_site(
+    conversation: ConversationRow,
+    setting: Setting,
+    fixed: int,
+    head: Node,
+    ratio: float,
+    now_ms: int,
+) -> Site:
+    """A window too small for the policy narrows its numbers in proportion."""
+    room = None
+    if setting.window is not None:
+        tokens = round(fixed / ratio)
+        room = setting.window - setting.reserve - tokens - margin_of(setting.window)
+    limits = limits_of(setting.policy, ratio, room)
+    return Site(conversation, setting.policy, limits, head, setting.revision, now_ms)
+
+
+def margin_of(window: int) -> int:
+    """Tokens kept free for what an estimate misses (template marks): 2 %, 64 at least."""
+    return max(64, window // 50)
