@@ -18,6 +18,7 @@ _COMMANDS = {
     "policies": "gateway.cli.policies:policies_group",
     "conversations": "gateway.cli.conversations:conversations_group",
     "jobs": "gateway.cli.jobs:jobs_group",
+    "stats": "gateway.cli.stats:stats_command",
     "replay": "gateway.cli.replay:replay_command",
     "eval": "gateway.cli.eval:eval_group",
 }
@@ -28,6 +29,7 @@ _HELP = {
     "policies": "Look into a policies file.",
     "conversations": "List, show, export and delete conversations.",
     "jobs": "List the background work.",
+    "stats": "How it has been going: chapters, folds, rejections, cuts, reuse.",
     "replay": "Play recorded conversations through the program on a virtual clock.",
     "eval": "Measure the judge.",
 }
