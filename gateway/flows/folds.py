@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.jobs.queue import enqueue
+from gateway.flows.debts import Order, add_debt, add_gist_job
 from gateway.prompts.span import span_lines
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, memory, transcript
@@ -22,7 +21,7 @@ from policies.folding import plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_gist_stand_in, plan_major
 from policies.schema import Policy
 from policies.standin import condense, write_stand_in
-from policies.values import ChapterState, Fold, GistState, Limits, Major, Mark, Span, ViewState
+from policies.values import ChapterState, Fold, GistState, Limits, Mark, Span, ViewState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,12 @@ class Site:
     @property
     def delay_ms(self) -> int:
         return int(self.policy.summaries.delay * 1000)
+
+    @property
+    def order(self) -> Order:
+        """For work that a turn causes."""
+        due_ms = self.now_ms + self.delay_ms
+        return Order(self.conversation.pk, self.policy.name, due_ms, self.now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,39 +65,70 @@ def sizes(fold: FoldRow | None, head: Node) -> tuple[int, int]:
     return fold.memory_chars, head.cum_chars - fold.border_cum
 
 
-def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Loaded:
-    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond.
+@dataclass(frozen=True, slots=True)
+class MemoryRows:
+    """What a fold shows and what could be shown behind it on the path to a head.
 
-    The stack is what the fold itself shows, each chapter with its newest version: chapters that
-    another branch has left on this path may overlap it. A newer gist takes the place of those
-    that it covers, if it ends where one of them does.
+    stack: the fold's chapters behind the gist, each with its newest version (chapters that another
+    branch has left on this path may overlap it). gist: the newest that takes the place of those
+    that it covers. coming: the chapters beyond the border. ahead: gists over some of these.
     """
+
+    border: int
+    gist: GistRow | None
+    stack: Sequence[ChapterRow]
+    coming: Sequence[ChapterRow]
+    ahead: Sequence[GistRow]
+
+    @property
+    def rows(self) -> list[ChapterRow]:
+        return [*self.stack, *self.coming]
+
+    def state(self, memory_chars: int = 0, tail: tuple[Mark, ...] = ()) -> ViewState:
+        """As planning sees it; memory_chars: what the memory shown now costs."""
+        return ViewState(
+            border=self.border,
+            memory=memory_chars,
+            tail=tail,
+            coming=tuple(map(_chapter_state, self.coming)),
+            stack=tuple(map(_chapter_state, self.stack)),
+            gist=_gist_state(self.gist),
+            ahead=tuple(GistState(row.last_depth, len(row.text) + GIST_COST) for row in self.ahead),
+            fixed=FIXED_COST,
+        )
+
+
+def load_memory(
+    connection: Connection, conversation_pk: int, policy: str, head: Node, fold: FoldRow | None
+) -> MemoryRows:
+    """The rows of a view's memory, without its tail."""
     border = fold.border_depth if fold else 0
-    shown = memory.chapters_of_fold(connection, site.conversation.pk, fold) if fold else []
-    gist = memory.newest_gist(
-        connection,
-        site.conversation.pk,
-        site.policy.name,
-        site.head,
-        border=border,
-        ends={border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)},
-    )
+    shown = memory.chapters_of_fold(connection, conversation_pk, fold) if fold else []
+    ends = {border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)}
+    gist = memory.newest_gist(connection, conversation_pk, policy, head, border=border, ends=ends)
     covered = gist.last_depth if gist else 0
-    stack = [row for row in shown if row.first_depth > covered]
-    coming = memory.chapter_row(connection, site.conversation.pk, site.head, above=border)
-    tail = transcript.path_between(connection, site.head.pk, border)
-    state = ViewState(
+    coming = memory.chapter_row(connection, conversation_pk, head, above=border)
+    ahead = memory.gists_beyond(
+        connection,
+        conversation_pk,
+        policy,
+        head,
         border=border,
-        memory=fold.memory_chars if fold else 0,
-        tail=tuple(
-            Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
-        ),
-        coming=tuple(map(_chapter_state, coming)),
-        stack=tuple(map(_chapter_state, stack)),
-        gist=_gist_state(gist),
-        fixed=FIXED_COST,
+        ends={row.last_depth for row in coming},
     )
-    return Loaded(fold, state, tail, stack, coming, gist)
+    stack = [row for row in shown if row.first_depth > covered]
+    return MemoryRows(border, gist, stack, coming, ahead)
+
+
+def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Loaded:
+    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond."""
+    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    tail = transcript.path_between(connection, site.head.pk, rows.border)
+    marks = tuple(
+        Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
+    )
+    state = rows.state(fold.memory_chars if fold else 0, marks)
+    return Loaded(fold, state, tail, rows.stack, rows.coming, rows.gist)
 
 
 def _gist_state(gist: GistRow | None) -> GistState | None:
@@ -138,35 +174,42 @@ def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
     loaded = load_state(connection, site, fold)
     plan = plan_fold(site.limits, loaded.state)
     while major := plan_gist_stand_in(site.limits, loaded.state, plan):
-        loaded = _with_gist(loaded, _condense(connection, site, loaded, major))
+        chapters = [loaded.stack[index] for index in major.chapters]
+        gist = condense_rows(connection, site.order, loaded.gist, chapters, site.limits)
+        loaded = _with_gist(loaded, gist)
         plan = plan_fold(site.limits, loaded.state)
         plan = None if plan is None else replace(plan, kind="cut")
     return fold if plan is None else apply_fold(connection, site, loaded, plan)
 
 
-def _condense(connection: Connection, site: Site, loaded: Loaded, major: Major) -> GistRow:
-    """The older half of a stack that no model folded, as a gist made on the spot. A model's
-    succeeds it, as every stand-in, once there is one."""
-    rows = [loaded.stack[index] for index in major.chapters]
-    old = [loaded.gist.text] if loaded.gist else []
-    text = condense([*old, *(row.text or "" for row in rows)], site.limits.gist_length)
+def condense_rows(
+    connection: Connection,
+    order: Order,
+    gist: GistRow | None,
+    chapters: Sequence[ChapterRow],
+    limits: Limits,
+) -> GistRow:
+    """Chapters that no model folded together, as a gist made on the spot. A model's succeeds it,
+    as every stand-in, once there is one."""
+    old = [gist.text] if gist else []
+    text = condense([*old, *(row.text or "" for row in chapters)], limits.gist_length)
     pk = memory.add_gist(
         connection,
-        site.conversation.pk,
-        policy=site.policy.name,
-        last_pk=rows[-1].last_pk,
-        last_depth=rows[-1].last_depth,
-        sources=[row.version_pk for row in rows if row.version_pk is not None],
+        order.conversation_pk,
+        policy=order.policy,
+        last_pk=chapters[-1].last_pk,
+        last_depth=chapters[-1].last_depth,
+        sources=_versions(chapters),
         text=_told(text),
         origin="stand-in",
         backend=None,
         prompt=None,
-        now_ms=site.now_ms,
+        now_ms=order.now_ms,
     )
-    _add_gist_job(connection, site, loaded.gist, rows)
-    gist = memory.gist_by_pk(connection, pk)
-    assert gist is not None, "it was written a line above"
-    return gist
+    add_gist_job(connection, order, gist, chapters)
+    made = memory.gist_by_pk(connection, pk)
+    assert made is not None, "it was written a line above"
+    return made
 
 
 def _with_gist(loaded: Loaded, gist: GistRow) -> Loaded:
@@ -199,11 +242,12 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
     taken = [loaded.coming[index].pk for index in plan.chapters]
     for index in plan.stand_ins:
         row = loaded.coming[index]
-        _write_stand_in(connection, site, row.pk, _rows_of(loaded, row.first_depth, row.last_depth))
+        rows = _rows_of(loaded, row.first_depth, row.last_depth)
+        write_chapter_stand_in(connection, site, row.pk, rows)
     for span in plan.new_spans:
         rows = _rows_of(loaded, span.first, span.last)
-        pk = _add_debt(connection, site, span, rows)
-        _write_stand_in(connection, site, pk, rows)
+        pk = _add_debt(connection, site.order, span, rows)
+        write_chapter_stand_in(connection, site, pk, rows)
         taken.append(pk)
     shown = _shown_by(connection, site, loaded, plan.border, taken)
     return _write_fold(connection, site, loaded, plan, shown)
@@ -290,7 +334,7 @@ def _rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
     return list(loaded.tail[first - start : last + 1 - start])
 
 
-def _write_stand_in(
+def write_chapter_stand_in(
     connection: Connection, site: Site, chapter_pk: int, rows: Sequence[StoredMessage]
 ) -> None:
     lines = span_lines([row.raw for row in rows])
@@ -364,29 +408,7 @@ def _plan_gist(
     major = plan_major(site.limits, _gist_state(gist), states)
     if major is None:
         return
-    _add_gist_job(connection, site, gist, [shown[index] for index in major.chapters])
-
-
-def _add_gist_job(
-    connection: Connection, site: Site, gist: GistRow | None, folded: Sequence[ChapterRow]
-) -> None:
-    payload: dict[str, Any] = {
-        "gist": gist.pk if gist else None,
-        "chapters": [row.version_pk for row in folded],
-        "last_pk": folded[-1].last_pk,
-        "last_depth": folded[-1].last_depth,
-    }
-    enqueue(
-        connection,
-        key=f"gist:{site.conversation.pk}:{site.policy.name}:{folded[-1].last_pk}",
-        kind="gist",
-        conversation_pk=site.conversation.pk,
-        policy=site.policy.name,
-        payload=payload,
-        run_at_ms=site.now_ms + site.delay_ms,
-        backend=None,
-        now_ms=site.now_ms,
-    )
+    add_gist_job(connection, site.order, gist, [shown[index] for index in major.chapters])
 
 
 def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:
@@ -397,30 +419,17 @@ def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> i
     debt = plan_debt(site.limits, loaded.state)
     if debt is None:
         return None
-    for span in debt.spans:
-        _add_debt(connection, site, span, _rows_of(loaded, span.first, span.last))
-    return site.now_ms + site.delay_ms
+    add_spans(connection, site.order, loaded, debt.spans)
+    return site.order.run_at_ms
 
 
-def _add_debt(connection: Connection, site: Site, span: Span, rows: Sequence[StoredMessage]) -> int:
-    pk, is_new = memory.add_chapter(
-        connection,
-        site.conversation.pk,
-        span,
-        first_pk=rows[0].pk,
-        last_pk=rows[-1].pk,
-        now_ms=site.now_ms,
-    )
-    if is_new:
-        enqueue(
-            connection,
-            key=f"chapter:{pk}",
-            kind="chapter",
-            conversation_pk=site.conversation.pk,
-            policy=site.policy.name,
-            payload={"chapter": pk},
-            run_at_ms=site.now_ms + site.delay_ms,
-            backend=None,
-            now_ms=site.now_ms,
-        )
-    return pk
+def add_spans(connection: Connection, order: Order, loaded: Loaded, spans: Sequence[Span]) -> None:
+    """Chapter rows and their jobs for planned spans of a view's tail."""
+    for span in spans:
+        _add_debt(connection, order, span, _rows_of(loaded, span.first, span.last))
+
+
+def _add_debt(
+    connection: Connection, order: Order, span: Span, rows: Sequence[StoredMessage]
+) -> int:
+    return add_debt(connection, order, span, first_pk=rows[0].pk, last_pk=rows[-1].pk)

@@ -153,6 +153,28 @@ def enqueue(
     return made.rowcount == 1
 
 
+def hurry(
+    connection: Connection, key: str, payload: Mapping[str, Any], *, now_ms: int
+) -> str | None:
+    """Make waiting work due now, and add to what its row says. Returns the row's state, None where
+    there is none.
+
+    Work that failed before keeps its wait: an upstream may have asked for it.
+    """
+    found = connection.execute(select(*jobs.c).where(jobs.c.key == key)).first()
+    if found is None:
+        return None
+    row = _row(found)
+    changes: dict[str, Any] = {}
+    if row.state == "queued" and row.attempts == 0 and row.run_at_ms > now_ms:
+        changes["run_at_ms"] = now_ms
+    if row.state in ("queued", "leased") and not payload.items() <= row.payload.items():
+        changes["payload"] = json.dumps({**row.payload, **payload})
+    if changes:
+        connection.execute(update(jobs).where(jobs.c.pk == row.pk).values(changes))
+    return row.state
+
+
 def has_due(connection: Connection, now_ms: int) -> bool:
     """Whether `claim` would have anything to do: a look that writes nothing."""
     due = or_(

@@ -436,6 +436,34 @@ def newest_gist(
     return None
 
 
+def gists_beyond(
+    connection: Connection,
+    conversation_pk: int,
+    policy: str,
+    head: Node,
+    *,
+    border: int,
+    ends: Collection[int],
+) -> list[GistRow]:
+    """The gists on the path to head that cover more than depth `border` and end at one of `ends`:
+    the newest version of each, by where they end."""
+    if not ends:
+        return []
+    rows = connection.execute(
+        select(*_GIST)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_depth > border,
+        )
+        .order_by(gists.c.last_depth, gists.c.version)
+    )
+    newest = {row.last_pk: record(GistRow, row) for row in rows if row.last_depth in ends}
+    return [
+        gist for gist in newest.values() if on_path(connection, gist.last_pk, gist.last_depth, head)
+    ]
+
+
 def all_gists(connection: Connection, conversation_pk: int) -> list[GistRow]:
     rows = connection.execute(
         select(*_GIST).where(gists.c.conversation_pk == conversation_pk).order_by(gists.c.pk)

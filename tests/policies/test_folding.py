@@ -534,11 +534,14 @@ def test_a_fold_moves_forward_keeps_the_newest_message_and_saves(state: ViewStat
 def test_a_fold_is_known_before_the_newest_message(state: ViewState, newest: int) -> None:
     """What is due at a reply's end, with a newest message of nothing, is what comes."""
     *before, last = state.tail
-    foreseen = plan_fold(SMALL, replace(state, tail=(*before, replace(last, chars=0))))
+    empty = replace(state, tail=(*before, replace(last, chars=0)))
+    foreseen = plan_fold(SMALL, empty)
     now = replace(state, tail=(*before, replace(last, chars=newest)))
     fold = plan_fold(SMALL, now)
     if foreseen is None or foreseen.kind == "cut":
         assert fold is None or now.total >= SMALL.ceiling
+    elif foreseen.border == state.border and empty.total >= SMALL.ceiling:
+        pass  # above the ceiling a renewed memory may have to give way to a cut
     elif foreseen.memory + foreseen.verbatim + newest < SMALL.ceiling:
         assert fold == replace(foreseen, verbatim=foreseen.verbatim + newest)
 
