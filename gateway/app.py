@@ -138,6 +138,7 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
         for backend in context.backends.values():
             opened.push_async_callback(backend.aclose)
             await backend.start()
+        opened.push_async_callback(context.prefills.aclose)
         opened.push_async_callback(bells.stop)
         await bells.start()
         yield

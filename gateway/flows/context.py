@@ -9,6 +9,7 @@ from gateway.backends.base import Backend
 from gateway.clock import Clock
 from gateway.errors import NotFound
 from gateway.flows.circuits import Circuits
+from gateway.flows.prefill import Prefills
 from gateway.flows.prefixes import PrefixBook
 from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
@@ -30,6 +31,7 @@ class Context:
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
+    prefixes knows the last prompts, prefills reads the next ones in ahead.
     """
 
     settings: Settings
@@ -49,10 +51,14 @@ class Context:
     meters: Meters = field(default_factory=Meters)
     traces: Traces = field(default_factory=Traces)
     circuits: Circuits = field(init=False)
+    prefills: Prefills = field(init=False)
 
     def __post_init__(self) -> None:
         rules = {name: config.circuit for name, config in self.policies.file.backends.items()}
         self.circuits = Circuits(rules, self.clock.monotonic)
+        self.prefills = Prefills(
+            self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
+        )
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

@@ -48,6 +48,7 @@ async def erase_conversation(
     stop_work(gone.pk)
     context.views.forget(gone.pk)
     context.prefixes.forget(gone.pk)
+    context.prefills.forget(gone.pk)
     wiped = await context.store.checkpoint()
     if not wiped:
         log.warning("%s is deleted, but a reader kept the WAL file from being emptied", gone.id)

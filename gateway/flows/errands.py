@@ -200,6 +200,7 @@ class Errands:
             self._counts.chapters += 1
         else:
             self._counts.majors += 1
+        self._ctx.prefills.memory_grew(held.job.conversation_pk)
 
     async def _complete(self, held: Held) -> None:
         now_ms = self._ctx.clock.now_ms()
@@ -234,6 +235,7 @@ class Errands:
             self._counts.stand_ins += 1
             self._ctx.meters.stand_ins_made(held.job.kind, "ahead")
             log.warning("%s: a stand-in was prepared", held.job.key)
+            self._ctx.prefills.memory_grew(held.job.conversation_pk)
         if run_at_ms is None:
             self._counts.parked += 1
             self._ctx.meters.job_parked(held.job.kind, kind)

@@ -28,6 +28,8 @@ from gateway.flows.attempt import (
 )
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
+from gateway.flows.folds import sizes
+from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn_rows import Ending, finish_turn
@@ -173,6 +175,8 @@ class Turn:
         )
         due = await settle(ctx, prepared.begun.attempt_pk, work)
         self._keep_prefix(ending)
+        if state == "done":
+            self._look_ahead()
         self._warn_half_read(ending)
         if due is not None:
             ctx.ring(due)
@@ -187,6 +191,22 @@ class Turn:
             reply = render_reply(ending.reply, keep_reasoning=setting.keep_reasoning)
         key = prepared.begun.conversation.pk, setting.backend
         self.ctx.prefixes.keep(key, prepared.sight, reply, ending.slot)
+
+    def _look_ahead(self) -> None:
+        """Tell who reads prompts in ahead what the next turn will probably be like."""
+        prepared, begun = self.prepared, self.prepared.begun
+        newest = Newest(
+            conversation=begun.conversation,
+            setting=prepared.setting,
+            system=begun.question.system,
+            params=prepared.call.params,
+            asked=begun.asked,
+            ratio=begun.ratio,
+            fixed=begun.fixed_chars,
+            chars=sum(sizes(begun.fold, begun.asked)) + len(self.reply.text),
+            habits=prepared.move.habits,
+        )
+        self.ctx.prefills.turn_ended(newest)
 
     def _warn_half_read(self, ending: Ending) -> None:
         """An alarm where the backend's own figure says that it cut the prompt. Only numbers."""
@@ -248,4 +268,5 @@ async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
     """
     tiers: list[Tier] = []
     prepared = await prepare_first(ctx, incoming, request_id, tiers)
+    ctx.prefills.arrive(prepared.begun.conversation.pk)
     return Turn(ctx, incoming, request_id, prepared, tiers)
