@@ -30,8 +30,9 @@ class Call:
     `messages` are JSON objects in UTF-8, one each, as the view made them; they are joined, not
     parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
     passes what may pass. `max_tokens` is always sent. `conversation` says whose prompt this is (a
-    text that stays the same, None for nobody's): slots belong to conversations. `trace` is filled
-    in by the backend.
+    text that stays the same, None for nobody's): slots belong to conversations. `deadline`: the
+    event loop's seconds at which a client would give up; by then a whole answer has ended, and a
+    streamed one waits in no line of the gateway's. `trace` is filled in by the backend.
     """
 
     messages: tuple[bytes, ...]
@@ -41,8 +42,8 @@ class Call:
     purpose: Purpose
     request_id: str
     conversation: str | None = None
+    deadline: float | None = None
     trace: Trace = field(default_factory=Trace, compare=False)
-    slot: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -73,12 +74,37 @@ class Health:
     reason: str = ""
 
 
+class SlotCare(Protocol):
+    """The slots of a server that keeps the prompts of conversations.
+
+    `cautions`: what is unsafe or unwise in how the server was started, in words for people, as far
+    as `check` found; `is_checked`: whether it has been asked.
+    """
+
+    cautions: tuple[str, ...]
+    is_checked: bool
+
+    async def check(self, *, is_alone: bool = False) -> tuple[str, ...]:
+        """Ask the server how it was started. is_alone: nobody but this program uses the server, so
+        that a slot which no conversation owns may be overwritten. Raises UpstreamFault."""
+
+    def restore(self, owners: Mapping[int, str]) -> None:
+        """Which conversation was served last in each slot, before this program began."""
+
+    def forget(self, conversation: str) -> None:
+        """A conversation was deleted: what may hold it serves nobody until `wipe` has been."""
+
+    async def wipe(self) -> None:
+        """Overwrite what deleted conversations left. Raises UpstreamFault: call it again later."""
+
+
 class Backend(Protocol):
     """A model that answers chat calls.
 
     `local`: runs on this machine, so that a private conversation may go there. `image_chars`: what
     an image costs in characters of budget. `window_tokens`: the last known window, None if never
     learned. `off_reason`: why the backend is off (its key is missing), None when it is on.
+    `can_prefill`: whether `prefill` does anything.
     """
 
     name: str
@@ -87,6 +113,11 @@ class Backend(Protocol):
     image_chars: int
     window_tokens: int | None
     off_reason: str | None
+    can_prefill: bool
+
+    @property
+    def slot_care(self) -> SlotCare | None:
+        """The care for its slots, None where nobody but the provider knows of any."""
 
     async def start(self) -> None:
         """Open what calls need. Never contacts the model; safe to call twice."""
@@ -123,3 +154,8 @@ class Backend(Protocol):
     async def complete(self, call: Call) -> Completion:
         """The whole answer. Cancellation closes the upstream connection at once.
         Raises UpstreamFault."""
+
+    async def prefill(self, call: Call) -> bool:
+        """Have a prompt read in ahead of the turn that will need it; nothing of the answer is
+        kept. True once it was read, False where it gave way to a chat or nothing is read ahead
+        here. Waits behind everybody else; cancellation ends it at once. Raises UpstreamFault."""

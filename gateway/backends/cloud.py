@@ -24,6 +24,7 @@ from gateway.backends.answers import (
 )
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.waits import Waits
 from gateway.wire.json_text import dump_bytes, loads
 from policies.schema import LiteLLMBackend
 
@@ -123,6 +124,8 @@ class Cloud:
     """A Backend (base.py) behind LiteLLM. `clock`: monotonic seconds, for the health cache."""
 
     kind = "litellm"
+    can_prefill = False
+    slot_care = None
     local = False
 
     def __init__(
@@ -211,7 +214,8 @@ class Cloud:
         reader = AnswerReader(self.name, self._secrets)
         while not reader.done:
             try:
-                data = await tap.read(choose_wait(self._config.timeouts, reader))
+                wait = choose_wait(self._config.timeouts, reader)
+                data = await tap.read(wait, reader.course.started)
             except UpstreamFault as fault:
                 chunks = reader.break_off(fault)
             else:
@@ -237,13 +241,14 @@ class Cloud:
         async with self._loading:
             if self._loaded is None:
                 self._loaded = await asyncio.to_thread(Library, self._config.model)
-        deadline = asyncio.get_running_loop().time() + self._config.timeouts.total
+        now = asyncio.get_running_loop().time()
+        limit = None if call.stream else call.deadline
         return self._loaded.make_tap(
             self._loaded.wire,
             self.name,
             self._config.timeouts,
             stream=call.stream,
-            deadline=deadline,
+            waits=Waits(self._config.timeouts, now, limit),
             secrets=self._secrets,
         )
 

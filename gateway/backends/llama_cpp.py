@@ -9,8 +9,8 @@ cancels the generation between two batches; it keeps idle connections for 5 s.
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from gateway.backends.answers import AnswerReader, choose_wait
@@ -25,6 +25,8 @@ from gateway.backends.connections import (
 )
 from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.slot_care import SlotCare
+from gateway.backends.slots import Dropped, Lease
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import ReplyBuilder
 from policies.schema import LlamaCppBackend
@@ -63,6 +65,9 @@ RELEASE_SECONDS = 0.05
 """How long the end of a stream's frame is waited for, so that its connection may serve again: all
 that counts has come."""
 
+_UNTOLD = frozenset({FaultKind.TIMEOUT, FaultKind.INTERRUPTED, FaultKind.MALFORMED})
+"""Faults after which the server may still be at work for the request."""
+
 
 class LlamaCpp:
     """A Backend (base.py) that is a llama-server. `clock`: monotonic seconds, for the caches."""
@@ -95,11 +100,14 @@ class LlamaCpp:
         self._health: tuple[float, Health] | None = None
         self._props_at: float | None = None
         self._can_count = True
+        self.can_prefill = config.prefill
+        self.slot_care = SlotCare(name, config, self._ask_fields, clock)
 
     async def start(self) -> None:
         """Nothing: a connection is opened by the first call that needs it."""
 
     async def aclose(self) -> None:
+        await self.slot_care.aclose()
         await self._connections.aclose()
 
     # --- what the server says of itself ----------------------------------------------------------
@@ -143,6 +151,7 @@ class LlamaCpp:
             self._learn_window(window)
         slots = props.get("total_slots")
         self.total_slots = slots if isinstance(slots, int) and slots > 0 else None
+        self.slot_care.keeper.resize(self.total_slots)
 
     def _learn_window(self, window: int) -> None:
         configured = self._config.window
@@ -165,6 +174,15 @@ class LlamaCpp:
         count = answer.get("input_tokens") if isinstance(answer, dict) else None
         return count if isinstance(count, int) else None
 
+    async def _ask_fields(
+        self, method: str, path: str, seconds: float, fields: Mapping[str, Any] | None = None
+    ) -> Any:
+        """As _ask, with a JSON object for a body."""
+        if fields is None:
+            return await self._ask(method, path, seconds)
+        named = {} if self._config.model is None else {"model": self._config.model}
+        return await self._ask(method, path, seconds, dump_bytes({**named, **fields}))
+
     async def _ask(self, method: str, path: str, seconds: float, body: bytes | None = None) -> Any:
         """The decoded answer to a small question. Raises UpstreamFault."""
         deadline = asyncio.get_running_loop().time() + seconds
@@ -182,7 +200,10 @@ class LlamaCpp:
     # --- calls -----------------------------------------------------------------------------------
 
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
-        return tuple(sorted(BLOCKED & params.keys()))
+        blocked = BLOCKED & params.keys()
+        if self.slot_care.pinned and params.get("n", 1) != 1:
+            blocked |= {"n"}  # further choices would be written over other conversations' slots
+        return tuple(sorted(blocked))
 
     async def stream(self, call: Call) -> AsyncGenerator[Chunk]:
         async with aclosing(self._batches(call)) as batches:
@@ -210,11 +231,9 @@ class LlamaCpp:
     async def _batches(self, call: Call, *, gather: bool = False) -> AsyncGenerator[list[Chunk]]:
         """The chunks of an answer as they come together. gather: as in Connection.read."""
         loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
-        deadline = loop.time() + timeouts.total
-        first = min(deadline, loop.time() + timeouts.first_token)
-        connection = await self._open(call, first, gather)
         reader = AnswerReader(self.name, self._secrets)
-        try:
+        async with self._exchange(call, gather) as (connection, lease, began):
+            deadline = began + timeouts.total
             while not reader.done:
                 wait = choose_wait(timeouts, reader)
                 try:
@@ -223,20 +242,71 @@ class LlamaCpp:
                     chunks = reader.break_off(fault)
                 else:
                     chunks = reader.feed(data) if data else reader.close()
+                if call.trace.first_token is None and reader.course.started:
+                    call.trace.first_token = loop.time() - began
+                    lease.read()
                 if chunks:
                     yield chunks
                 if reader.fault is not None:
                     raise self._noted(reader.fault)
             await connection.release(RELEASE_SECONDS)
+
+    async def prefill(self, call: Call) -> bool:
+        """As Backend.prefill. The one token that the server makes all the same is dropped."""
+        work = asyncio.ensure_future(self._read_in(call))
+        try:
+            await work
+        except Dropped:
+            return False
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return False
+        return True
+
+    async def _read_in(self, call: Call) -> None:
+        async with aclosing(self._batches(call)) as batches:
+            try:
+                async for _ in batches:
+                    pass
+            except UpstreamFault as fault:
+                if fault.kind is not FaultKind.EMPTY:
+                    raise
+
+    @asynccontextmanager
+    async def _exchange(
+        self, call: Call, gather: bool
+    ) -> AsyncIterator[tuple[Connection, Lease, float]]:
+        """One call from its place in the line to the end of its answer, and when it was sent: a
+        slot is taken, and given back however it ends. A prefill that is dropped is cancelled."""
+        if self.slot_care.pinned and self.slot_care.keeper.total is None:
+            await self.window()
+        lease = await self.slot_care.lease(call)
+        began, is_settled = asyncio.get_running_loop().time(), False
+        task = asyncio.current_task()
+        if call.purpose == "prefill" and task is not None:
+            lease.when_dropped(task.cancel)
+        try:
+            timeouts = self._config.timeouts
+            first = began + min(timeouts.first_token, timeouts.total)
+            body = self._body(call, lease.slot)
+            connection = await self._request(
+                "POST", "/v1/chat/completions", body, first, streams=True, gather=gather
+            )
+            try:
+                yield connection, lease, began
+                is_settled = True
+            finally:
+                if not connection.is_released:
+                    connection.close()
+        except UpstreamFault as fault:
+            is_settled = fault.kind not in _UNTOLD
+            raise
         finally:
-            if not connection.is_released:
-                connection.close()
+            self.slot_care.end(lease, is_settled=is_settled)
 
-    async def _open(self, call: Call, deadline: float, gather: bool) -> Connection:
-        path, body = "/v1/chat/completions", self._body(call)
-        return await self._request("POST", path, body, deadline, streams=True, gather=gather)
-
-    def _body(self, call: Call) -> bytes:
+    def _body(self, call: Call, slot: int | None) -> bytes:
         fields = {key: value for key, value in call.params.items() if _passes(key)}
         if self._config.model is not None:
             fields["model"] = self._config.model
@@ -246,8 +316,11 @@ class LlamaCpp:
         # A word after each batch of the prompt: the server notices a closed connection only when
         # it writes, and a silent server is told from a reading one.
         fields["return_progress"] = True
-        if call.slot is not None:
-            fields["id_slot"] = call.slot
+        if slot is not None:
+            fields["id_slot"] = slot
+            fields.pop("n", None)
+        if call.purpose == "prefill":
+            fields["max_tokens"], fields["add_generation_prompt"] = 0, False
         if call.purpose in ("summary", "gist"):
             given = fields.get("chat_template_kwargs") or {}
             fields["chat_template_kwargs"] = {**given, "enable_thinking": False}

@@ -44,6 +44,8 @@ class Scripted:
     """
 
     kind = "scripted"
+    can_prefill = False
+    slot_care = None
     local = True
 
     def __init__(

@@ -101,7 +101,7 @@ class Lease:
     width: int
     is_dropped: bool = False
     is_over: bool = False
-    on_drop: Callable[[], None] | None = None
+    on_drop: Callable[[], object] | None = None
 
     def read(self) -> None:
         """The prompt was read: the next one may be, and nothing else is left in this slot."""
@@ -120,7 +120,7 @@ class Lease:
         if self.on_drop is not None:
             self.on_drop()
 
-    def when_dropped(self, callback: Callable[[], None]) -> None:
+    def when_dropped(self, callback: Callable[[], object]) -> None:
         """Call back when it is dropped; at once, where it was dropped already."""
         self.on_drop = callback
         if self.is_dropped:
@@ -392,6 +392,11 @@ class SlotKeeper:
             if slot is not None and slot.used == 0 and self._owned_by(conversation) is None:
                 slot.owner = conversation
                 slot.holds.add(conversation)
+
+    def is_nobodys(self, number: int) -> bool:
+        """Whether no conversation would miss what is in this slot."""
+        slot = self._numbered(number)
+        return slot is not None and slot.owner is None and slot.is_free
 
     # --- deleted conversations -------------------------------------------------------------------
 

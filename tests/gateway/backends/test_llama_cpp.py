@@ -121,10 +121,15 @@ async def test_summaries_do_not_think(
     assert body["response_format"] == form
 
 
-async def test_a_slot_is_pinned_by_the_call_alone(server: FaultServer, backend: LlamaCpp) -> None:
+async def test_shared_slots_are_chosen_by_the_server(
+    server: FaultServer, backend: LlamaCpp
+) -> None:
     server.play(GOOD)
-    await take(backend, Call((), {"id_slot": 9}, True, 5, "chat", "r", slot=2))
-    assert server.chats[0].json["id_slot"] == 2
+    call = Call((), {"id_slot": 9}, True, 5, "chat", "r", conversation="c")
+    await take(backend, call)
+    assert "id_slot" not in server.chats[0].json
+    assert call.trace.slot is None
+    assert call.trace.queued is not None and call.trace.first_token is not None
 
 
 @pytest.mark.parametrize(("named", "connections"), [("llama.cpp", 2), ("nginx", 1)])

@@ -593,7 +593,15 @@ class Slots(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 30.0, 61.0]))
     def pass_time(self, seconds: float) -> None:
-        self.time.now += seconds
+        """Time alone wakes nobody: background work whose patience is over goes with what happens
+        next."""
+
+        async def work() -> None:
+            self.time.now += seconds
+            self.keeper.hold()
+            self.keeper.resume()
+
+        self.run(work)
 
     @invariant()
     def holds(self) -> None:
