@@ -19,6 +19,7 @@ import httpx
 from gateway.backends.classification import classify_payload, classify_response, redact
 from gateway.backends.events import DATA, MAX_EVENT_BYTES, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
+from gateway.backends.waits import Stage, Waits
 from gateway.wire.json_text import loads
 from policies.schema import Timeouts
 
@@ -55,7 +56,7 @@ class Wire:
 
 
 class Tap(httpx.AsyncBaseTransport):
-    """The transport of one call. `deadline`: of the event loop's clock, for the whole call.
+    """The transport of one call, which takes as long as `waits` allow.
 
     `fault`: what went wrong, classified from the wire. `is_chat`: the provider speaks OpenAI's chat
     completions, so that the answer can be read from here. `body`: of a whole answer. `evidence`:
@@ -69,7 +70,7 @@ class Tap(httpx.AsyncBaseTransport):
         timeouts: Timeouts,
         *,
         stream: bool,
-        deadline: float,
+        waits: Waits,
         secrets: tuple[str, ...] = (),
     ) -> None:
         self.fault: UpstreamFault | None = None
@@ -80,7 +81,7 @@ class Tap(httpx.AsyncBaseTransport):
         self._backend = backend
         self._timeouts = timeouts
         self._stream = stream
-        self._deadline = deadline
+        self._waits = waits
         self._secrets = secrets
         self._asked = False
         self._response: httpx.Response | None = None
@@ -130,21 +131,19 @@ class Tap(httpx.AsyncBaseTransport):
 
     def _first_moment(self) -> float:
         if not self._stream:
-            return self._deadline
-        now = asyncio.get_running_loop().time()
-        return min(self._deadline, now + self._timeouts.first_token)
+            return self._waits.end
+        return self._waits.until(_now(), self._timeouts.first_token)
 
-    async def read(self, wait: float) -> bytes:
-        """The next bytes of a streamed answer, b"" at its end; `wait`: seconds, pings included.
-        Raises UpstreamFault."""
+    async def read(self, wait: float, started: bool) -> bytes:
+        """The next bytes of a streamed answer, b"" at its end; `wait`: seconds, pings included;
+        `started`: whether a piece of the answer came. Raises UpstreamFault."""
         if self._pieces is None:
             raise self.fault or self._name(FaultKind.SERVER, "was never asked")
-        moment = min(self._deadline, asyncio.get_running_loop().time() + wait)
         try:
-            async with asyncio.timeout_at(moment):
+            async with asyncio.timeout_at(self._waits.until(_now(), wait)):
                 return await anext(self._pieces, b"")
         except (TimeoutError, httpx.HTTPError, OSError) as error:
-            raise self._explain(error, in_body=True) from error
+            raise self._explain(error, in_body=True, started=started) from error
 
     async def pass_on(self) -> AsyncIterator[bytes]:
         """The bytes of an answer in a provider's own format, for LiteLLM to translate; they end
@@ -153,7 +152,7 @@ class Tap(httpx.AsyncBaseTransport):
             started = self.evidence.started
             wait = self._timeouts.idle if started else self._timeouts.first_token
             try:
-                data = await self.read(wait)
+                data = await self.read(wait, started)
             except UpstreamFault as fault:
                 self.fault = fault
                 return
@@ -165,7 +164,7 @@ class Tap(httpx.AsyncBaseTransport):
     async def _read_rest(self, response: httpx.Response) -> bytes:
         body = bytearray()
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._waits.end):
                 async for more in response.aiter_bytes():
                     body += more
                     if len(body) > MAX_EVENT_BYTES:
@@ -199,11 +198,14 @@ class Tap(httpx.AsyncBaseTransport):
         self.fault = fault
         return httpx.ReadError(fault.what)
 
-    def _explain(self, error: Exception, in_body: bool = False) -> UpstreamFault:
-        if isinstance(error, httpx.ConnectTimeout):
-            return self._name(FaultKind.TIMEOUT, "could not be reached in time")
+    def _explain(
+        self, error: Exception, *, in_body: bool = False, started: bool = False
+    ) -> UpstreamFault:
         if isinstance(error, TimeoutError | httpx.TimeoutException):
-            return self._name(FaultKind.TIMEOUT, "fell silent for too long")
+            stage: Stage = "idle" if started else "first_token"
+            if isinstance(error, httpx.ConnectTimeout):
+                stage = "connect"
+            return self._waits.fault(self._backend, stage, _now())
         if in_body:
             return self._name(FaultKind.INTERRUPTED, "broke off its answer")
         if isinstance(error, httpx.ConnectError):
@@ -231,6 +233,10 @@ class Tap(httpx.AsyncBaseTransport):
         """Close the connection if anything of the answer is still to come."""
         if self._response is not None:
             await self._response.aclose()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class _Passed(httpx.AsyncByteStream):
