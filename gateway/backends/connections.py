@@ -202,7 +202,8 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether another request may go out on it."""
-        return self._whole and not self._surplus and self._transport is not None
+        is_clean = self._whole and not self._surplus and not self._paused
+        return is_clean and self._transport is not None
 
     async def ask(self, request: bytes, deadline: float, keep: bool, gather: bool) -> None:
         """Send a request and read the head of its answer."""

@@ -231,6 +231,21 @@ async def test_a_connection_that_may_not_serve_again(
     assert server.connections == 2
 
 
+async def test_a_connection_that_was_held_up_does_not_serve_again(
+    server: FaultServer, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is whole and lies there unread, and the transport stands still."""
+    monkeypatch.setattr("gateway.backends.connections.HIGH_WATER_BYTES", 10)
+    server.play(answer(200, b"much"), answer(200, b"fine"))
+    first = await ask(connections, keep=True)
+    while not first.is_whole:
+        await asyncio.sleep(0)
+    await first.release()
+    monkeypatch.undo()
+    assert await read_all(await ask(connections, keep=True)) == [b"fine"]
+    assert server.connections == 2
+
+
 async def test_an_old_connection_is_not_believed(
     server: FaultServer, connections: Connections
 ) -> None:
