@@ -17,6 +17,7 @@ from gateway.backends.faults import FaultKind
 from gateway.flows import upkeep_rows as rows
 from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignment
 from gateway.flows.context import Context
+from gateway.flows.migrate import plan_next_gist
 from gateway.flows.recorder import Counts, Draft, Failure, Offload, Recorder, Rejected, Round
 from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
 from gateway.jobs import queue
@@ -200,7 +201,18 @@ class Errands:
             self._counts.chapters += 1
         else:
             self._counts.majors += 1
+        await self._look_ahead(held.job)
         self._ctx.prefills.memory_grew(held.job.conversation_pk)
+
+    async def _look_ahead(self, job: JobRow) -> None:
+        """After a text that no view shows yet: the next one that its view will need. Where this is
+        broken off, the next turn does it."""
+        policy = self._ctx.policies.file.policies.get(job.payload.get("ahead", ""))
+        if policy is not None:
+            now_ms = self._ctx.clock.now_ms()
+            await self._ctx.store.write(
+                plan_next_gist, job.conversation_pk, policy, job.payload, now_ms
+            )
 
     async def _complete(self, held: Held) -> None:
         now_ms = self._ctx.clock.now_ms()
@@ -235,6 +247,7 @@ class Errands:
             self._counts.stand_ins += 1
             self._ctx.meters.stand_ins_made(held.job.kind, "ahead")
             log.warning("%s: a stand-in was prepared", held.job.key)
+            await self._look_ahead(held.job)
             self._ctx.prefills.memory_grew(held.job.conversation_pk)
         if run_at_ms is None:
             self._counts.parked += 1

@@ -242,10 +242,10 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
     taken = [loaded.coming[index].pk for index in plan.chapters]
     for index in plan.stand_ins:
         row = loaded.coming[index]
-        rows = _rows_of(loaded, row.first_depth, row.last_depth)
+        rows = rows_of(loaded, row.first_depth, row.last_depth)
         write_chapter_stand_in(connection, site, row.pk, rows)
     for span in plan.new_spans:
-        rows = _rows_of(loaded, span.first, span.last)
+        rows = rows_of(loaded, span.first, span.last)
         pk = _add_debt(connection, site.order, span, rows)
         write_chapter_stand_in(connection, site, pk, rows)
         taken.append(pk)
@@ -329,7 +329,7 @@ def _gist_within(
     )
 
 
-def _rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
+def rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
     start = loaded.state.border + 1
     return list(loaded.tail[first - start : last + 1 - start])
 
@@ -426,7 +426,7 @@ def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> i
 def add_spans(connection: Connection, order: Order, loaded: Loaded, spans: Sequence[Span]) -> None:
     """Chapter rows and their jobs for planned spans of a view's tail."""
     for span in spans:
-        _add_debt(connection, order, span, _rows_of(loaded, span.first, span.last))
+        _add_debt(connection, order, span, rows_of(loaded, span.first, span.last))
 
 
 def _add_debt(

@@ -136,16 +136,16 @@ def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
         return 0
     head = transcript.node_by_pk(connection, origin.head_pk)
     last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
-    fold = memory.deepest_fold(connection, job.conversation_pk, job.policy, head)
-    if fold is None or not transcript.on_path(connection, last_pk, last_depth, head):
+    if not transcript.on_path(connection, last_pk, last_depth, head):
         return 0
-    gist = memory.newest_gist(
-        connection, job.conversation_pk, job.policy, head, border=fold.border_depth
-    )
+    fold = memory.deepest_fold(connection, job.conversation_pk, job.policy, head)
+    # What is made ahead of a view will stand in it: all that is chaptered counts.
+    border = head.depth if "ahead" in job.payload else fold.border_depth if fold else 0
+    gist = memory.newest_gist(connection, job.conversation_pk, job.policy, head, border=border)
     rows = memory.chapter_row(
         connection, job.conversation_pk, head, above=gist.last_depth if gist else 0
     )
-    return sum(len(row.text or "") for row in rows if row.last_depth <= fold.border_depth)
+    return sum(len(row.text or "") for row in rows if row.last_depth <= border)
 
 
 def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:

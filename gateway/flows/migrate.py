@@ -1,0 +1,180 @@
+"""Moving a conversation to a smaller view: chapters for all of its backlog, before it is shown.
+
+Nothing of a move is kept but chapter rows and their jobs, so it can break off at any point: the
+next turn plans what is still missing, on whatever branch and for whatever backend it stands then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.flows.debts import Order, add_gist_job, chapter_key, gist_key
+from gateway.flows.folds import (
+    Loaded,
+    Site,
+    add_spans,
+    condense_rows,
+    load_memory,
+    load_state,
+    rows_of,
+    sizes,
+    write_chapter_stand_in,
+)
+from gateway.jobs import queue
+from gateway.store import attempts, memory, transcript
+from gateway.store.memory import ChapterRow, FoldRow, GistRow
+from gateway.store.moves import Progress, count_progress
+from gateway.store.origins import find_origin
+from policies.backlog import plan_backlog, plan_warm
+from policies.budget import limits_of
+from policies.generations import plan_gist_ahead
+from policies.schema import Policy
+from policies.values import Limits
+
+_LIVE = ("queued", "leased")
+
+
+def open_migration(
+    connection: Connection, site: Site, fold: FoldRow | None, *, backend: str
+) -> Progress | None:
+    """Ask at once for what the view at `site` lacks; None where it can be shown now.
+
+    site, fold: the view that the conversation would have on the backend to which it is to move.
+    Work that was given up gives way to stand-ins here, so that no move waits for it.
+    """
+    if sum(sizes(fold, site.head)) < site.limits.ceiling:
+        return None
+    if attempts.was_asked(connection, site.head.pk, site.policy.name):
+        return None
+    more = {"ahead": site.policy.name, "to": backend}
+    order = Order(site.conversation.pk, site.policy.name, site.now_ms, site.now_ms, more)
+    while True:
+        loaded = load_state(connection, site, fold)
+        backlog = plan_backlog(site.limits, loaded.state)
+        if backlog is None:
+            return None
+        add_spans(connection, order, loaded, backlog.spans)
+        if not _hurry_chapters(connection, site, order, loaded) and not _hurry_gist(
+            connection, site, order, fold
+        ):
+            break
+    return count_progress(
+        connection,
+        site.conversation.pk,
+        backend=backend,
+        policy=site.policy.name,
+        head=site.head,
+    )
+
+
+def _hurry_chapters(connection: Connection, site: Site, order: Order, loaded: Loaded) -> bool:
+    """Make the jobs of chapters without a text due now. True where one was given up, by whomever,
+    and its chapter got a stand-in instead."""
+    is_changed = False
+    for row in loaded.coming:
+        if row.version_pk is not None:
+            continue
+        key = chapter_key(row.pk)
+        if queue.hurry(connection, key, order.more, now_ms=site.now_ms) not in _LIVE:
+            rows = rows_of(loaded, row.first_depth, row.last_depth)
+            write_chapter_stand_in(connection, site, row.pk, rows)
+            is_changed = True
+    return is_changed
+
+
+def _hurry_gist(connection: Connection, site: Site, order: Order, fold: FoldRow | None) -> bool:
+    """Ask for the gist that the view lacks, or make its job due. True where it was given up and a
+    stand-in was made."""
+    conversation_pk, name = site.conversation.pk, site.policy.name
+    ahead = _plan_ahead(connection, conversation_pk, name, site.head, fold, site.limits)
+    if ahead is None:
+        return False
+    if add_gist_job(connection, order, ahead.gist, ahead.chapters):
+        return False
+    key = gist_key(conversation_pk, name, ahead.chapters[-1].last_pk)
+    if queue.hurry(connection, key, order.more, now_ms=site.now_ms) in _LIVE:
+        return False
+    condense_rows(connection, order, ahead.gist, ahead.chapters, site.limits)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """The next gist over chapters that no fold shows yet: the one before it, and what joins it."""
+
+    gist: GistRow | None
+    chapters: Sequence[ChapterRow]
+
+
+def _plan_ahead(
+    connection: Connection,
+    conversation_pk: int,
+    policy: str,
+    head: transcript.Node,
+    fold: FoldRow | None,
+    limits: Limits,
+) -> _Ahead | None:
+    rows = load_memory(connection, conversation_pk, policy, head, fold)
+    major = plan_gist_ahead(limits, rows.state())
+    if major is None:
+        return None
+    gist = rows.ahead[-1] if rows.ahead else rows.gist
+    return _Ahead(gist, [rows.rows[index] for index in major.chapters])
+
+
+def plan_next_gist(
+    connection: Connection,
+    conversation_pk: int,
+    policy: Policy,
+    payload: Mapping[str, Any],
+    now_ms: int,
+) -> None:
+    """After a text that was made ahead of a view: ask for the gist of what has become too much.
+
+    payload: of the job that wrote it.
+    """
+    origin = find_origin(connection, conversation_pk)
+    if origin is None or origin.head_pk is None:
+        return
+    head = transcript.node_by_pk(connection, origin.head_pk)
+    fold = memory.deepest_fold(connection, conversation_pk, policy.name, head)
+    # Chapters and gists are counted in characters, whatever the view is counted in.
+    limits = limits_of(policy, 1.0)
+    ahead = _plan_ahead(connection, conversation_pk, policy.name, head, fold, limits)
+    if ahead is None:
+        return
+    more = {key: payload[key] for key in ("ahead", "to") if key in payload}
+    order = Order(conversation_pk, policy.name, now_ms, now_ms, more)
+    add_gist_job(connection, order, ahead.gist, ahead.chapters)
+
+
+def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
+    """After a turn under a larger view: what keeps this one ready. Returns when the first job is
+    due."""
+    fold = memory.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
+    if sum(sizes(fold, site.head)) <= site.limits.start or _is_warm(connection, site, fold):
+        return None
+    loaded = load_state(connection, site, fold)
+    debt = plan_warm(site.limits, loaded.state)
+    if debt is None:
+        return None
+    order = site.order
+    more = {"ahead": site.policy.name}
+    ahead = Order(order.conversation_pk, order.policy, order.run_at_ms, order.now_ms, more)
+    add_spans(connection, ahead, loaded, debt.spans)
+    return order.run_at_ms
+
+
+def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
+    """Whether what stands behind the last chapter alone is too little to be chaptered: a look that
+    does not read the tail."""
+    border = fold.border_depth if fold else 0
+    rows = memory.chapter_row(connection, site.conversation.pk, site.head, above=border)
+    if not rows:
+        return False
+    last = transcript.node_by_pk(connection, rows[-1].last_pk)
+    return site.head.cum_chars - last.cum_chars <= site.limits.keep + 2 * site.limits.length

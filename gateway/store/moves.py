@@ -1,0 +1,100 @@
+"""How far a conversation is on its way to another backend, read from the rows alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from gateway.store import memory
+from gateway.store.attempts import attempts
+from gateway.store.tables import Job
+from gateway.store.transcript import ConversationRow, Node, node_by_pk
+
+jobs = Job.__table__  # type: ignore[attr-defined]
+
+MIGRATING = "migrating"
+"""The rule of an attempt that stayed where it was, because its new backend's view is not ready."""
+
+_LIVE = ("queued", "leased")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A conversation that waits for its view on another backend.
+
+    total: the chapters behind that view's border, and the gist where one is being made; ready:
+    those of them that have a text. backlog_chars: what these chapters tell.
+    """
+
+    backend: str
+    policy: str
+    ready: int
+    total: int
+    backlog_chars: int
+
+    def __str__(self) -> str:
+        return f"{self.ready}/{self.total}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "backend": self.backend,
+            "policy": self.policy,
+            "ready": self.ready,
+            "total": self.total,
+            "backlog_chars": self.backlog_chars,
+        }
+
+
+def count_progress(
+    connection: Connection, conversation_pk: int, *, backend: str, policy: str, head: Node
+) -> Progress:
+    """How much of what a move waits for is ready at a head."""
+    fold = memory.deepest_fold(connection, conversation_pk, policy, head)
+    border = fold.border_depth if fold else 0
+    rows = memory.chapter_row(connection, conversation_pk, head, above=border)
+    live = connection.execute(
+        select(jobs.c.payload).where(
+            jobs.c.conversation_pk == conversation_pk,
+            jobs.c.kind == "gist",
+            jobs.c.policy == policy,
+            jobs.c.state.in_(_LIVE),
+        )
+    ).scalars()
+    gists = sum(json.loads(payload).get("to") == backend for payload in live)
+    return Progress(
+        backend=backend,
+        policy=policy,
+        ready=sum(row.version_pk is not None for row in rows),
+        total=len(rows) + gists,
+        backlog_chars=sum(row.source_chars for row in rows),
+    )
+
+
+def find_progress(connection: Connection, conversation: ConversationRow) -> Progress | None:
+    """The move that a conversation's newest turn waited for; None where it waited for none."""
+    rule = connection.execute(
+        select(attempts.c.rule)
+        .where(attempts.c.conversation_pk == conversation.pk)
+        .order_by(attempts.c.pk.desc())
+        .limit(1)
+    ).scalar()
+    if rule != MIGRATING or conversation.head_pk is None:
+        return None
+    found = connection.execute(
+        select(jobs.c.payload)
+        .where(jobs.c.conversation_pk == conversation.pk, jobs.c.payload.contains('"to": '))
+        .order_by(jobs.c.updated_ms.desc(), jobs.c.pk.desc())
+        .limit(1)
+    ).scalar()
+    if found is None:
+        return None
+    told = json.loads(found)
+    if conversation.route not in (None, told["to"]):
+        return None
+    head = node_by_pk(connection, conversation.head_pk)
+    return count_progress(
+        connection, conversation.pk, backend=told["to"], policy=told["ahead"], head=head
+    )
