@@ -22,6 +22,7 @@ from gateway.flows.folds import sizes
 from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, reserve_of, setting_of
 from gateway.flows.prefixes import Move, Sight, look_at
 from gateway.flows.reconcile import Incoming
+from gateway.flows.reports import tell_end, tell_fold, tell_ready
 from gateway.flows.sites import Setting, margin_of
 from gateway.flows.turn_rows import (
     Begun,
@@ -140,6 +141,7 @@ async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
     """Commit a view with its attempt; a client that leaves meanwhile leaves no running attempt."""
     begun = await to_the_end(work, undo=lambda begun: _abandon(ctx, begun, GONE))
     keep_view(begun, ctx.views)
+    tell_fold(ctx, begun)
     return begun
 
 
@@ -254,6 +256,7 @@ async def _cut(
     cut = await to_the_end(work, undo=lambda made: _abandon(ctx, made or begun, GONE))
     if cut is not None:
         keep_view(cut, ctx.views)
+        tell_fold(ctx, cut)
     return cut
 
 
@@ -269,6 +272,7 @@ async def _overflow(
     ending = Ending("failed", None, None, "overflow")
     work = ctx.store.write(finish_turn, begun, setting, ending, ctx.clock.now_ms())
     await to_the_end(settle(ctx, begun.attempt_pk, work))
+    tell_end(ctx, setting, ending, None)
     if tiers:
         return await prepare_tier(ctx, incoming, request_id, tiers, begun.question)
     tokens = estimate_tokens(begun.asked.chars + begun.fixed_chars, begun.ratio)
@@ -308,6 +312,7 @@ def _prepared(
     move = ctx.prefixes.compare(
         key, sight, messages, prompt_chars=chars, image_chars=setting.image_chars
     )
+    tell_ready(ctx, begun, dropped)
     return Prepared(backend, setting, begun, call, dropped, chars, sight, move)
 
 

@@ -32,8 +32,10 @@ from gateway.flows.folds import sizes
 from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
+from gateway.flows.reports import tell_end, tell_span
 from gateway.flows.turn_rows import Ending, finish_turn
 from gateway.prompts.view import render_reply
+from gateway.traces import Span
 from gateway.wire.replies import ReplyBuilder
 from policies.budget import estimate_tokens, is_half_read
 from policies.schema import Tier
@@ -72,6 +74,7 @@ class Turn:
     attempts: int = 1
     first_fault: UpstreamFault | None = None
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
+    span: Span = field(default_factory=Span)
 
     async def stream(self) -> AsyncGenerator[Chunk]:
         """The reply as it comes; its end only after the reply is committed.
@@ -173,13 +176,15 @@ class Turn:
         work = ctx.store.write(
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
         )
-        due = await settle(ctx, prepared.begun.attempt_pk, work)
+        done = await settle(ctx, prepared.begun.attempt_pk, work)
+        tell_end(ctx, prepared.setting, ending, done.moved_by)
+        tell_span(self.span, ending)
         self._keep_prefix(ending)
         if state == "done":
             self._look_ahead()
         self._warn_half_read(ending)
-        if due is not None:
-            ctx.ring(due)
+        if done.due_ms is not None:
+            ctx.ring(done.due_ms)
 
     def _keep_prefix(self, ending: Ending) -> None:
         """Remember what the server holds now: the prompt, and the reply as it will be shown."""
@@ -219,16 +224,25 @@ class Turn:
                 ending.prompt_tokens,
                 estimate_tokens(chars, ratio),
             )
+            self.ctx.meters.prompt_half_read(self.prepared.backend.name)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
         """Count a running turn of the backend: its background work stays away meanwhile."""
-        backend = self.prepared.backend.name
+        backend, begun = self.prepared.backend.name, self.prepared.begun
+        self.span = self.ctx.traces.begin(
+            "attempt",
+            backend=backend,
+            policy=begun.setting.policy.name,
+            view=begun.view_kind,
+            rule=begun.rule,
+        )
         self.ctx.turn_began(backend)
         try:
             yield
         finally:
             self.ctx.turn_ended(backend)
+            self.span.end()
 
     async def _next_attempt(self, fault: UpstreamFault) -> None:
         """Prepare another attempt, or raise: no budget is left, or no hope.

@@ -50,10 +50,21 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class News:
+    """What a commit folded. span: characters that left the view. chapters and gists: stand-ins
+    made on the spot for it."""
+
+    kind: str
+    span: int
+    chapters: int
+    gists: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """What the first commit left: the rows' view and the attempt. rule: why this tier.
     fixed_chars: system texts and tools, which no fold can shorten. rest: where the turn may go
-    when this tier fails, in order."""
+    when this tier fails, in order. news: the fold that this commit wrote, if it wrote one."""
 
     question: Question
     setting: Setting
@@ -67,6 +78,7 @@ class Begun:
     attempt_pk: int
     is_cut: bool
     rest: tuple[Setting, ...] = ()
+    news: News | None = None
 
     @property
     def asked(self) -> Node:
@@ -169,7 +181,7 @@ def cut_view(
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
-    return _show(
+    cut = _show(
         connection,
         begun.question,
         setting,
@@ -181,6 +193,7 @@ def cut_view(
         is_cut=True,
         attempt_pk=None if was_sent else begun.attempt_pk,
     )
+    return replace(cut, rest=begun.rest, news=_news(connection, site, begun.fold, fold))
 
 
 def _check_there(connection: Connection, question: Question) -> None:
@@ -202,9 +215,18 @@ def _settle(
     ground = find_ground(connection, question.spot(now_ms), setting)
     fold = folds.fold_if_due(connection, ground.site, ground.fold)
     is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == question.placement.asked.pk
-    return _show(
+    begun = _show(
         connection, question, setting, views, fold, ground.ratio, now_ms, rule=rule, is_cut=is_cut
     )
+    if fold is None or fold is ground.fold:
+        return begun
+    return replace(begun, news=_news(connection, ground.site, ground.fold, fold))
+
+
+def _news(connection: Connection, site: Site, before: FoldRow | None, fold: FoldRow) -> News:
+    span = fold.border_cum - (before.border_cum if before else 0)
+    made = memory.count_stand_ins_of(connection, site.conversation.pk, site.now_ms)
+    return News(fold.kind, span, *made)
 
 
 def site_of(begun: Begun, setting: Setting, head: Node, ratio: float, now_ms: int) -> Site:
@@ -329,17 +351,27 @@ class Ending:
     moved_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What the second commit left. due_ms: when the next job is due, if one is new. moved_by: what
+    moved the prefix, as it was stored."""
+
+    due_ms: int | None = None
+    moved_by: str | None = None
+
+
 def finish_turn(
     connection: Connection, begun: Begun, setting: Setting, ending: Ending, now_ms: int
-) -> int | None:
-    """Store the reply and what the turn causes. Returns when the next job is due, if one is new.
+) -> Finished:
+    """Store the reply and what the turn causes.
 
     Nothing at all is written where the conversation was deleted meanwhile.
     """
     reply: Node | None = None
     conversation = begun.conversation
     if not attempts.is_there(connection, begun.attempt_pk):
-        return None
+        return Finished()
+    moved_by = _moved_by(connection, begun, setting, ending)
     if ending.reply is not None:
         new = to_new_message(
             ending.reply,
@@ -367,7 +399,7 @@ def finish_turn(
         first_token_ms=ending.first_token_ms,
         expected_chars=ending.move.expected_chars,
         moved_at=ending.move.at,
-        moved_by=_moved_by(connection, begun, setting, ending),
+        moved_by=moved_by,
         now_ms=now_ms,
     )
     head = reply or begun.asked
@@ -381,8 +413,8 @@ def finish_turn(
     site = site_of(begun, setting, head, ratio, now_ms)
     due = folds.plan_chapters(connection, site, begun.fold)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
-        return site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
-    return due
+        due = site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
+    return Finished(due, moved_by)
 
 
 def _moved_by(connection: Connection, begun: Begun, setting: Setting, ending: Ending) -> str | None:

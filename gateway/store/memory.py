@@ -364,6 +364,23 @@ def add_version(
     return new_pk(made)
 
 
+def count_stand_ins_of(
+    connection: Connection, conversation_pk: int, now_ms: int
+) -> tuple[int, int]:
+    """(chapters, gists) of a conversation that were made without a model at this moment."""
+    chapters = select(func.count()).where(
+        versions.c.conversation_pk == conversation_pk,
+        versions.c.origin == "stand-in",
+        versions.c.created_ms == now_ms,
+    )
+    made = select(func.count()).where(
+        gists.c.conversation_pk == conversation_pk,
+        gists.c.origin == "stand-in",
+        gists.c.created_ms == now_ms,
+    )
+    return connection.execute(chapters).scalar_one(), connection.execute(made).scalar_one()
+
+
 @dataclass(frozen=True, slots=True)
 class VersionRow:
     """A chapter version with the span it tells."""
