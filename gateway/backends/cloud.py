@@ -168,6 +168,10 @@ class Cloud:
         tokens) and may download images."""
         return None
 
+    async def prefill(self, call: Call) -> bool:
+        """False: a provider's cache is filled by paid calls alone."""
+        return False
+
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
         """As Backend.dropped_params. What this provider does not support is known once LiteLLM is
         loaded, which is before the first chunk of the first call."""

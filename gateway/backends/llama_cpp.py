@@ -27,6 +27,7 @@ from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.slot_care import SlotCare
 from gateway.backends.slots import Dropped, Lease
+from gateway.backends.waits import Stage, Waits
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import ReplyBuilder
 from policies.schema import LlamaCppBackend
@@ -233,11 +234,11 @@ class LlamaCpp:
         loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
         reader = AnswerReader(self.name, self._secrets)
         async with self._exchange(call, gather) as (connection, lease, began):
-            deadline = began + timeouts.total
+            waits = Waits(timeouts, began, call.deadline if gather else None)
             while not reader.done:
                 wait = choose_wait(timeouts, reader)
                 try:
-                    data = await self._read(connection, min(deadline, loop.time() + wait))
+                    data = await self._read(connection, waits, wait, reader.course.started)
                 except UpstreamFault as fault:
                     chunks = reader.break_off(fault)
                 else:
@@ -282,17 +283,18 @@ class LlamaCpp:
         slot is taken, and given back however it ends. A prefill that is dropped is cancelled."""
         if self.slot_care.pinned and self.slot_care.keeper.total is None:
             await self.window()
-        lease = await self.slot_care.lease(call)
+        lease = await self._stand_in_line(call)
         began, is_settled = asyncio.get_running_loop().time(), False
         task = asyncio.current_task()
         if call.purpose == "prefill" and task is not None:
             lease.when_dropped(task.cancel)
         try:
             timeouts = self._config.timeouts
-            first = began + min(timeouts.first_token, timeouts.total)
+            waits = Waits(timeouts, began, call.deadline if gather else None)
+            first = waits.until(began, timeouts.first_token)
             body = self._body(call, lease.slot)
             connection = await self._request(
-                "POST", "/v1/chat/completions", body, first, streams=True, gather=gather
+                "POST", "/v1/chat/completions", body, first, waits=waits, gather=gather
             )
             try:
                 yield connection, lease, began
@@ -305,6 +307,16 @@ class LlamaCpp:
             raise
         finally:
             self.slot_care.end(lease, is_settled=is_settled)
+
+    async def _stand_in_line(self, call: Call) -> Lease:
+        """A slot for a call. Raises UpstreamFault where none was free before its client would have
+        given up."""
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                return await self.slot_care.lease(call)
+        except TimeoutError as error:
+            what = f"The backend {self.name} had no slot free before its client would have given up"
+            raise UpstreamFault(FaultKind.TIMEOUT, what, is_ours=True) from error
 
     def _body(self, call: Call, slot: int | None) -> bytes:
         fields = {key: value for key, value in call.params.items() if _passes(key)}
@@ -321,6 +333,7 @@ class LlamaCpp:
             fields.pop("n", None)
         if call.purpose == "prefill":
             fields["max_tokens"], fields["add_generation_prompt"] = 0, False
+            fields.pop("n", None)
         if call.purpose in ("summary", "gist"):
             given = fields.get("chat_template_kwargs") or {}
             fields["chat_template_kwargs"] = {**given, "enable_thinking": False}
@@ -333,26 +346,27 @@ class LlamaCpp:
         body: bytes | None,
         deadline: float,
         *,
-        streams: bool = False,
+        waits: Waits | None = None,
         gather: bool = False,
     ) -> Connection:
         """The connection of a response with status 200, its body unread. Raises UpstreamFault for
         any other.
 
-        streams: on a connection of its own, unless the server keeps those that carried a stream.
-        llama-server says Keep-Alive after it and closes all the same (measured, build 11549): the
-        next request there would be reset. What speaks in its place may keep its word.
+        waits: of a call, whose answer is a stream. It has a connection of its own, unless the
+        server keeps those that carried a stream: llama-server says Keep-Alive after it and closes
+        all the same (measured, build 11549), and the next request there would be reset. What speaks
+        in its place may keep its word.
         """
-        keep = not streams or self._keeps_streams
+        keep = waits is None or self._keeps_streams
         try:
             connection = await self._connections.ask(
                 method, path, body, deadline, keep=keep, gather=gather
             )
         except (TimeoutError, OSError) as error:
-            raise self._noted(self._explain(error)) from error
+            raise self._noted(self._explain(error, waits)) from error
         if connection.status == 200:
             self._check_plain(connection)
-            if streams:
+            if waits is not None:
                 self._keeps_streams = connection.headers.get("server") != "llama.cpp"
             return connection
         try:
@@ -372,11 +386,17 @@ class LlamaCpp:
             connection.close()
             raise self._fault(FaultKind.MALFORMED, f"packs its answers unasked ({packed[:20]})")
 
-    async def _read(self, connection: Connection, deadline: float) -> bytes:
+    async def _read(
+        self, connection: Connection, waits: Waits, seconds: float, started: bool
+    ) -> bytes:
         """The next bytes of a stream, b"" at its end. Raises UpstreamFault."""
+        loop = asyncio.get_running_loop()
         try:
-            return await connection.read(deadline)
-        except (TimeoutError, OSError) as error:
+            return await connection.read(waits.until(loop.time(), seconds))
+        except TimeoutError as error:
+            stage: Stage = "idle" if started else "first_token"
+            raise waits.fault(self.name, stage, loop.time()) from error
+        except OSError as error:
             raise self._explain(error, in_body=True) from error
 
     async def _read_rest(self, connection: Connection, deadline: float) -> bytes:
@@ -404,11 +424,14 @@ class LlamaCpp:
             body = _unpack(body)
         return body[:ERROR_BODY_BYTES]
 
-    def _explain(self, error: Exception, in_body: bool = False) -> UpstreamFault:
+    def _explain(
+        self, error: Exception, waits: Waits | None = None, *, in_body: bool = False
+    ) -> UpstreamFault:
         if isinstance(error, TimeoutError):
-            connecting = isinstance(error, ConnectTimeout)
-            what = "could not be reached in time" if connecting else "fell silent for too long"
-            return self._fault(FaultKind.TIMEOUT, what)
+            if waits is None:
+                return self._fault(FaultKind.TIMEOUT, "answers no small question in time")
+            stage: Stage = "connect" if isinstance(error, ConnectTimeout) else "first_token"
+            return waits.fault(self.name, stage, asyncio.get_running_loop().time())
         if in_body:
             return self._fault(FaultKind.INTERRUPTED, "broke off its answer")
         if isinstance(error, NoConnection):
@@ -425,6 +448,8 @@ class LlamaCpp:
         """Remember what a fault says about the server: gone, or with another window."""
         if fault.kind in (FaultKind.UNAVAILABLE, FaultKind.LOADING, FaultKind.INTERRUPTED):
             self._props_at = self._health = None
+            if fault.kind is not FaultKind.INTERRUPTED:
+                self.slot_care.is_checked = False  # it may come back started in another way
         elif fault.kind is FaultKind.OVERFLOW and fault.window_tokens:
             self._learn_window(fault.window_tokens)
         return fault

@@ -87,6 +87,10 @@ class Scripted:
         """The messages alone: what `params` would add, it never reads."""
         return _count(messages)
 
+    async def prefill(self, call: Call) -> bool:
+        """False: it reads in no time."""
+        return False
+
     def dropped_params(self, params: dict[str, Any]) -> tuple[str, ...]:
         """None: it takes everything, and heeds max_tokens only."""
         return ()

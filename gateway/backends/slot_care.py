@@ -43,6 +43,9 @@ _TOLD_APART = 8
 _DEFAULT_SLOTS = 4
 """llama-server started without -np has so many, and they share one cache."""
 
+_NO_SUCH_THING = frozenset({FaultKind.NOT_FOUND, FaultKind.SERVER, FaultKind.BAD_REQUEST})
+"""How a server answers that lacks what was asked for: 404, 405, 501."""
+
 
 class Ask(Protocol):
     """One small question to the server; the decoded answer. Raises UpstreamFault."""
@@ -86,6 +89,7 @@ class SlotCare:
         self._wanted_background = config.background_slots
         self._ask = ask
         self._clock = clock
+        self._can_erase = True
         self._settling: set[asyncio.Task[None]] = set()
 
     # --- requests --------------------------------------------------------------------------------
@@ -223,16 +227,27 @@ class SlotCare:
             await asyncio.sleep(LATER_LOOK)
 
     async def _overwrite(self, number: int) -> None:
-        await self._say(number, ".", cache_prompt=False)
-
-    async def _say(self, number: int, text: str, *, cache_prompt: bool = True) -> Any:
+        """Erase a slot where the server can, else read a dot over it."""
+        if self._can_erase:
+            try:
+                await self._ask("POST", f"/slots/{number}?action=erase", WIPE_SECONDS, {})
+                return
+            except UpstreamFault as fault:
+                if fault.kind not in _NO_SUCH_THING:
+                    raise
+                self._can_erase = False
         fields = {
-            "messages": [{"role": "user", "content": text}],
+            "messages": [{"role": "user", "content": "."}],
             "max_tokens": 1,
-            "cache_prompt": cache_prompt,
+            "cache_prompt": False,
             "id_slot": number,
         }
-        return await self._ask("POST", "/v1/chat/completions", WIPE_SECONDS, fields)
+        await self._ask("POST", "/v1/chat/completions", WIPE_SECONDS, fields)
+
+    async def _read_text(self, number: int, text: str, *, cache_prompt: bool = True) -> Any:
+        """Have a bare text read in a slot; what the server says of it."""
+        fields = {"prompt": text, "n_predict": 1, "cache_prompt": cache_prompt, "id_slot": number}
+        return await self._ask("POST", "/completion", WIPE_SECONDS, fields)
 
     # --- how the server was started --------------------------------------------------------------
 
@@ -247,7 +262,7 @@ class SlotCare:
         try:
             slots = await self.read_slots()
         except UpstreamFault as fault:
-            if fault.kind not in (FaultKind.NOT_FOUND, FaultKind.SERVER, FaultKind.BAD_REQUEST):
+            if fault.kind not in _NO_SUCH_THING:
                 raise
             cautions.append(
                 "it does not list its slots, so nobody sees when a reply that was broken off is "
@@ -333,10 +348,15 @@ class SlotCare:
         """Whether a prompt that was overwritten comes back from memory; None: cannot be told."""
         text = " ".join(secrets.token_hex(2) for _ in range(_PROBE_WORDS))
         async with self._alone_in(number):
-            await self._say(number, text)
-            await self._overwrite(number)
-            answer = await self._say(number, text)
-            await self._overwrite(number)
+            try:
+                await self._read_text(number, text)
+                await self._read_text(number, ".", cache_prompt=False)
+                answer = await self._read_text(number, text)
+                await self._read_text(number, ".", cache_prompt=False)
+            except UpstreamFault as fault:
+                if fault.kind not in _NO_SUCH_THING:
+                    raise
+                return None
         timings = answer.get("timings") if isinstance(answer, dict) else None
         read = timings.get("prompt_n") if isinstance(timings, dict) else None
         return read <= _TOLD_APART if isinstance(read, int) else None
@@ -345,5 +365,5 @@ class SlotCare:
 def _width(call: Call) -> int:
     """Slots that a call takes: llama-server runs the choices of one request in slots beside each
     other."""
-    choices = call.params.get("n")
+    choices = 1 if call.purpose == "prefill" else call.params.get("n")
     return max(1, choices) if isinstance(choices, int) else 1
