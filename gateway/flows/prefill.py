@@ -14,13 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeGuard
+from typing import Any
 
 from sqlalchemy import Connection
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
-from gateway.backends.slots import Dropped
 from gateway.clock import Clock
 from gateway.flows.folds import foresee_fold
 from gateway.flows.memories import tell_memory
@@ -47,15 +46,6 @@ before stays in the slot."""
 
 PAUSE_SECONDS = 0.2
 """Before it is taken up again."""
-
-
-class Prefiller(Protocol):
-    """A backend that can read a prompt in without answering it."""
-
-    can_prefill: bool
-
-    async def prefill(self, call: Call) -> None:
-        """Read the prompt in. Raises Dropped where a chat came first, UpstreamFault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +163,6 @@ class Prefills:
         """Have the prompt read, however often turns of others break it off."""
         name, conversation = newest.setting.backend, newest.conversation
         backend, key = self._backends[name], (conversation.pk, name)
-        assert _can_read(backend)
         call = Call(
             messages=messages,
             params=dict(newest.params),
@@ -196,18 +185,15 @@ class Prefills:
         finally:
             self._count(name, outcome)
 
-    async def _try(self, backend: Prefiller, call: Call) -> bool:
+    async def _try(self, backend: Backend, call: Call) -> bool:
         for _ in range(MOST_TRIES):
-            try:
-                await backend.prefill(call)
-            except Dropped:
-                await self._clock.sleep(PAUSE_SECONDS)
-            else:
+            if await backend.prefill(call):
                 return True
+            await self._clock.sleep(PAUSE_SECONDS)
         return False
 
 
-def _can_read(backend: Any) -> TypeGuard[Prefiller]:
+def _can_read(backend: Any) -> bool:
     return bool(getattr(backend, "can_prefill", False))
 
 

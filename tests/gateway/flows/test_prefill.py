@@ -1,0 +1,377 @@
+"""A folded prompt is read in ahead, byte for byte, and whoever comes first ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gateway.backends.base import Call
+from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows import prefill as module
+from gateway.flows.prefill import DUMMY
+from gateway.wire.json_text import loads
+from tests.gateway.house import POLICIES, House, Model, Say, assistant, call_of, system, tool, user
+
+
+class Reader(Model):
+    """A model that reads prompts in ahead. outcomes: of its readings, then True for ever; hold is
+    awaited in each."""
+
+    can_prefill = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.read: list[Call] = []
+        self.outcomes: list[bool | UpstreamFault] = []
+        self.hold: Callable[[], Any] = lambda: None
+
+    async def prefill(self, call: Call) -> bool:
+        self.read.append(call)
+        if (found := self.hold()) is not None:
+            await found
+        outcome = self.outcomes.pop(0) if self.outcomes else True
+        if isinstance(outcome, UpstreamFault):
+            raise outcome
+        return outcome
+
+
+def furnish(folder: Path, policies: str = POLICIES) -> tuple[House, Reader]:
+    house = House(folder, policies)
+    reader = Reader("local")
+    house.models["local"] = reader
+    house.restart()
+    return house, reader
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[tuple[House, Reader]]:
+    house, reader = furnish(tmp_path)
+    yield house, reader
+    await house.ctx.prefills.aclose()
+    house.store.close()
+
+
+async def grow(house: House) -> None:
+    """Every chapter that is waited for is written, and what follows from it is done."""
+    house.write_chapters()
+    for (pk,) in house.rows("SELECT pk FROM conversations"):
+        house.ctx.prefills.memory_grew(pk)
+    await house.ctx.prefills.settle()
+
+
+def line(number: int) -> str:
+    """About 340 characters; with a reply a turn is about 350."""
+    return (f"{number} " + "Le phare s'éteint. 灯台の火が消えた。 " * 20)[:341]
+
+
+async def talk_into_debt(house: House, **more: Any) -> None:
+    """Nine turns of 350 characters: the ninth passes 3,000 and asks for a chapter."""
+    for number in range(9):
+        await house.say(line(number), id="c", **more)
+    assert house.pending()
+
+
+async def test_the_next_prompt_is_read_in_once_its_chapter_is_there(
+    place: tuple[House, Reader],
+) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    await house.ctx.prefills.settle()
+    assert reader.read == [], "its chapter is not there yet"
+    await grow(house)
+    (call,) = reader.read
+    assert (call.purpose, call.max_tokens) == ("prefill", 1)
+    assert call.conversation == house.one("SELECT id FROM conversations")
+    assert loads(call.messages[-1]) == user(DUMMY)
+    assert house.folds() == [], "nothing is written"
+    said = await house.say(line(9), id="c")
+    assert said.view == "folded"
+    assert said.bytes[:-1] == call.messages[:-1]
+
+
+async def test_what_was_read_in_is_not_read_again(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    await grow(house)
+    await grow(house)
+    assert len(reader.read) == 1
+
+
+async def test_chapters_that_were_ready_when_the_turn_ended_are_read_in_then(
+    place: tuple[House, Reader],
+) -> None:
+    """The chapter came while the reply was written."""
+    house, reader = place
+    await talk_into_debt(house)
+    turn = await house.open(user("And then?"), id="c")
+    house.write_chapters()
+    await house.relay(turn)
+    await house.ctx.prefills.settle()
+    (call,) = reader.read
+    said = await house.say(line(10), id="c")
+    assert said.bytes[:-1] == call.messages[:-1]
+
+
+async def test_a_turn_that_arrives_ends_it(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    began = asyncio.Event()
+
+    async def wait() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    reader.hold = wait
+    house.write_chapters()
+    house.ctx.prefills.memory_grew(house.one("SELECT pk FROM conversations"))
+    await began.wait()
+    reading = next(iter(house.ctx.prefills._tasks.values()))
+    said = await house.say(line(9), id="c")
+    assert said.view == "folded"
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert dropped(house) == 1
+
+
+def dropped(house: House) -> float:
+    """Readings that were counted as dropped."""
+    found = house.ctx.meters.registry.get_sample_value(
+        "foldgate_prefills_total", {"backend": "local", "outcome": "dropped"}
+    )
+    return found or 0.0
+
+
+async def test_what_others_broke_off_is_taken_up_again(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    reader.outcomes = [False, False]
+    await grow(house)
+    assert len(reader.read) == 3
+    assert len({call.messages for call in reader.read}) == 1
+    await grow(house)
+    assert len(reader.read) == 3, "it is done"
+
+
+async def test_it_is_not_tried_for_ever(
+    place: tuple[House, Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_TRIES", 2)
+    house, reader = place
+    await talk_into_debt(house)
+    reader.outcomes = [False] * 9
+    await grow(house)
+    assert len(reader.read) == 2
+
+
+async def test_a_fault_is_no_more_than_a_prompt_that_is_not_there(
+    place: tuple[House, Reader],
+) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    reader.outcomes = [UpstreamFault(FaultKind.UNAVAILABLE, "The backend local is gone")]
+    await grow(house)
+    said = await house.say(line(9), id="c")
+    assert said.view == "folded"
+
+
+async def test_only_where_the_backend_can(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    await talk_into_debt(house)
+    await grow(house)
+    assert not house.ctx.prefills._newest
+    house.store.close()
+
+
+async def test_a_tool_call_is_no_place_for_a_person(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    calls = {"role": "assistant", "content": "I look.", "tool_calls": [call_of("t1")]}
+    reader.answers = [[{"choices": [{"index": 0, "delta": calls, "finish_reason": "tool_calls"}]}]]
+    await house.say("Look it up.", id="c")
+    await grow(house)
+    assert reader.read == []
+    await house.say(tool("t1", "nothing"), id="c")
+    await house.ctx.prefills.settle()
+    assert len(reader.read) == 1
+
+
+async def test_a_deleted_conversation_is_not_read(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    house.write_chapters()
+    pk = house.one("SELECT pk FROM conversations")
+    house.ctx.prefills.forget(pk)
+    house.ctx.prefills.memory_grew(pk)
+    await house.ctx.prefills.settle()
+    assert reader.read == []
+
+
+async def test_what_was_said_elsewhere_meanwhile_ends_it(place: tuple[House, Reader]) -> None:
+    """Another program on the same database took a turn: what is remembered is not the newest."""
+    house, reader = place
+    await talk_into_debt(house)
+    other = House.__new__(House)
+    other.__dict__.update(house.__dict__)
+    other.restart()
+    await other.say("From elsewhere.", id="c")
+    await other.ctx.prefills.settle()
+    await grow(house)
+    assert reader.read == []
+
+
+async def test_those_remembered_are_bounded(
+    place: tuple[House, Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_KNOWN", 2)
+    house, _ = place
+    for name in ("a", "b", "c"):
+        for number in range(9):
+            await house.say(line(number), id=name)
+    assert len(house.ctx.prefills._newest) == 2
+
+
+# -- the same bytes ------------------------------------------------------------------------------
+
+WORDS = [
+    "The lamp burns low and the rope is wet",
+    "灯台の火が消えた夜の話をしよう",
+    "旧书店的第三个书架后面",
+    "그 사람이 남긴 쪽지",
+    "Он ждал до полуночи у моста",
+    "🗺️🌊 ¿quién vive allí?",
+]
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How a client talks: resends its history or sends only what is new; a system text in front;
+    a note that stands `deep` messages before the newest one (moves), or behind the first `fixed`
+    ones (stays), or whose words change every turn."""
+
+    resends: bool
+    has_system: bool
+    deep: int | None
+    fixed: int | None
+    changing: bool
+    tools: bool
+    strict: bool
+
+
+HABITS = st.builds(
+    Habit,
+    resends=st.booleans(),
+    has_system=st.booleans(),
+    deep=st.none() | st.integers(0, 6),
+    fixed=st.none() | st.integers(1, 30),
+    changing=st.booleans(),
+    tools=st.booleans(),
+    strict=st.booleans(),
+)
+
+
+def tell(history: list[Say], habit: Habit, turn: int) -> list[Say]:
+    """What this client sends of its history for its turn."""
+    if not habit.resends:
+        return [system("You are Wren. 灯台守です。"), history[-1]][not habit.has_system :]
+    sent = list(history)
+    if habit.deep is not None:
+        words = f"Be brief. {turn if habit.changing else ''} 短く。"
+        sent.insert(max(1, len(sent) - 1 - habit.deep), system(words))
+    if habit.fixed is not None and habit.fixed < len(history):
+        sent.insert(habit.fixed, system("A storm rises. Буря."))
+    return [system("You are Wren. 灯台守です。"), *sent] if habit.has_system else sent
+
+
+@contextmanager
+def furnished(habit: Habit) -> Iterator[tuple[House, Reader]]:
+    strict = "true" if habit.strict else "false"
+    policies = POLICIES.replace(
+        "local: {kind: scripted}", f"local: {{kind: scripted, strict_roles: {strict}}}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        house, reader = furnish(Path(folder), policies)
+        try:
+            yield house, reader
+        finally:
+            house.store.close()
+
+
+async def play(habit: Habit, turns: list[tuple[int, int, int, str]]) -> int:
+    """The conversation; how many prompts were read in ahead and then met."""
+    met = 0
+    history: list[Say] = []
+    waiting: Call | None = None
+    more: dict[str, Any] = {"tools": TOOLS} if habit.tools else {}
+    with furnished(habit) as (house, reader):
+        for number, (words, size, answer, event) in enumerate(turns):
+            text = f"{number} " + (WORDS[words] + " ") * size
+            history.append(user(text))
+            folds, readings = len(house.folds()), len(reader.read)
+            reader.answers = [f"r{number} " + (WORDS[-1 - words] + " ") * answer]
+            said = await house.say(*tell(history, habit, number), id="c", **more)
+            history.append(assistant(said.text))
+            kinds = {kind for _, _, _, kind, _ in house.folds()[folds:]}
+            assert waiting is None or kinds, "what was read in is what comes"
+            assert waiting is not None or "fold" not in kinds, "no fold comes unread"
+            if waiting is not None and kinds == {"fold"}:
+                check(said.bytes, waiting.messages, habit)
+                met += 1
+            await house.ctx.prefills.settle()
+            if event != "nothing":
+                await grow(house)
+            if event == "gists":
+                house.write_gists()
+                await grow(house)
+            waiting = reader.read[-1] if len(reader.read) > readings else None
+    return met
+
+
+def check(real: tuple[bytes, ...], read: tuple[bytes, ...], habit: Habit) -> None:
+    *known, dummy = read
+    assert real[: len(known)] == tuple(known)
+    assert DUMMY.encode() in dummy
+    if not habit.resends or (habit.deep is None and habit.fixed is None):
+        assert len(real) == len(read), "all of it but the newest message"
+
+
+TURNS = st.lists(
+    st.tuples(
+        st.integers(0, len(WORDS) - 1),
+        st.integers(1, 14),
+        st.integers(0, 8),
+        st.sampled_from(["chapters", "chapters", "gists", "nothing"]),
+    ),
+    min_size=12,
+    max_size=40,
+)
+PLAIN = Habit(False, True, None, None, False, True, False)
+
+
+@settings(max_examples=25)
+@given(HABITS, TURNS)
+@example(PLAIN, [(n % 6, 9, 4, "chapters") for n in range(30)])
+@example(
+    Habit(True, True, 4, 3, False, True, False), [(n % 6, 9, 4, "chapters") for n in range(30)]
+)
+def test_what_is_read_in_is_the_next_prompt_up_to_its_newest_message(
+    habit: Habit, turns: list[tuple[int, int, int, str]]
+) -> None:
+    asyncio.run(play(habit, turns))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("deep", [None, 0, 4])
+def test_folds_are_met_with_every_kind_of_note(strict: bool, deep: int | None) -> None:
+    """The property says nothing where nothing is read in: here it is, several times."""
+    habit = Habit(True, True, deep, 2, False, True, strict)
+    assert asyncio.run(play(habit, [(n % 6, 9, 4, "chapters") for n in range(40)])) >= 3
