@@ -233,8 +233,7 @@ class LlamaCpp:
         """The chunks of an answer as they come together. gather: as in Connection.read."""
         loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
         reader = AnswerReader(self.name, self._secrets)
-        async with self._exchange(call, gather) as (connection, lease, began):
-            waits = Waits(timeouts, began, call.deadline if gather else None)
+        async with self._exchange(call, gather) as (connection, lease, waits):
             while not reader.done:
                 wait = choose_wait(timeouts, reader)
                 try:
@@ -244,7 +243,7 @@ class LlamaCpp:
                 else:
                     chunks = reader.feed(data) if data else reader.close()
                 if call.trace.first_token is None and reader.course.started:
-                    call.trace.first_token = loop.time() - began
+                    call.trace.first_token = loop.time() - waits.began
                     lease.read()
                 if chunks:
                     yield chunks
@@ -278,8 +277,8 @@ class LlamaCpp:
     @asynccontextmanager
     async def _exchange(
         self, call: Call, gather: bool
-    ) -> AsyncIterator[tuple[Connection, Lease, float]]:
-        """One call from its place in the line to the end of its answer, and when it was sent: a
+    ) -> AsyncIterator[tuple[Connection, Lease, Waits]]:
+        """One call from its place in the line to the end of its answer, and its clock: a
         slot is taken, and given back however it ends. A prefill that is dropped is cancelled."""
         if self.slot_care.pinned and self.slot_care.keeper.total is None:
             await self.window()
@@ -297,7 +296,7 @@ class LlamaCpp:
                 "POST", "/v1/chat/completions", body, first, waits=waits, gather=gather
             )
             try:
-                yield connection, lease, began
+                yield connection, lease, waits
                 is_settled = True
             finally:
                 if not connection.is_released:

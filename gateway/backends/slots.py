@@ -53,12 +53,14 @@ class QueueFull(UpstreamFault):
 
     def __init__(self, backend: str, waiting: int, retry_after: int) -> None:
         what = f"All slots of the backend {backend} are taken and {waiting} requests wait already"
-        super().__init__(FaultKind.OVERLOADED, what, status=429, retry_after=retry_after)
+        super().__init__(
+            FaultKind.OVERLOADED, what, status=429, retry_after=retry_after, is_ours=True
+        )
 
 
 def tell_deleted() -> UpstreamFault:
     what = "The conversation was deleted while its request waited"
-    return UpstreamFault(FaultKind.BAD_REQUEST, what, status=404)
+    return UpstreamFault(FaultKind.BAD_REQUEST, what, status=404, is_ours=True)
 
 
 @dataclass(eq=False, slots=True)

@@ -22,14 +22,15 @@ _WORDS: dict[Stage, str] = {
 
 
 class Waits:
-    """The clock of one call. `now`: the event loop's seconds as it begins; `limit`: the moment at
-    which the client gives up, None where it is patient."""
+    """The clock of one call. `began`: the event loop's seconds then; `limit`: the moment at which
+    the client gives up, None where it is patient; `end`: when the call is over at the latest."""
 
-    __slots__ = ("_limit", "_timeouts", "_total", "end")
+    __slots__ = ("_limit", "_timeouts", "_total", "began", "end")
 
-    def __init__(self, timeouts: Timeouts, now: float, limit: float | None = None) -> None:
+    def __init__(self, timeouts: Timeouts, began: float, limit: float | None = None) -> None:
+        self.began = began
         self._timeouts = timeouts
-        self._total = now + timeouts.total
+        self._total = began + timeouts.total
         self._limit = limit
         self.end = self._total if limit is None else min(self._total, limit)
 
