@@ -8,7 +8,7 @@ token from usage figures, and the window is checked in tokens before every call.
 import math
 from collections import Counter
 
-from policies.schema import Policy
+from policies.schema import Policy, View
 from policies.values import Limits
 
 RATIO_LEAST = 0.25
@@ -55,6 +55,16 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
         stack=policy.chapters.stack,
         gist_length=policy.gist.length,
     )
+
+
+def is_smaller(view: View, other: View) -> bool:
+    """Whether a view holds less than another; one that counts tokens is reckoned with three
+    characters to a token."""
+    return _chars(view) < _chars(other)
+
+
+def _chars(view: View) -> int:
+    return view.ceiling * 3 if view.unit == "tokens" else view.ceiling
 
 
 def first_ratio(text: str) -> float:

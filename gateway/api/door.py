@@ -35,6 +35,7 @@ _EXPOSED = ", ".join(
         "x-foldgate-backend",
         "x-foldgate-rule",
         "x-foldgate-view",
+        "x-foldgate-migration",
         "x-foldgate-dropped-params",
     )
 ).encode()

@@ -48,6 +48,8 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
         (b"x-foldgate-rule", prepared.begun.rule.encode()),
         (b"x-foldgate-view", prepared.begun.view_kind.encode()),
     ]
+    if prepared.begun.progress is not None:
+        headers.append((b"x-foldgate-migration", str(prepared.begun.progress).encode()))
     if prepared.dropped:
         names = ", ".join(
             name for name in prepared.dropped if name.isascii() and name.isprintable()

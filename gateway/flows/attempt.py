@@ -141,6 +141,8 @@ async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
     """Commit a view with its attempt; a client that leaves meanwhile leaves no running attempt."""
     begun = await to_the_end(work, undo=lambda begun: _abandon(ctx, begun, GONE))
     keep_view(begun, ctx.views)
+    if begun.progress is not None:
+        ctx.ring(ctx.clock.now_ms())
     tell_fold(ctx, begun)
     return begun
 

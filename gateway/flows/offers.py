@@ -19,8 +19,8 @@ from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Setting
 from gateway.wire.json_text import dumps
-from policies.budget import OUTPUT_FLOOR, tell_narrowing
-from policies.schema import DAYS, Model, Rule, Tier
+from policies.budget import OUTPUT_FLOOR, is_smaller, tell_narrowing
+from policies.schema import DAYS, Model, Policy, Rule, Tier
 
 log = logging.getLogger("foldgate.turn")
 
@@ -174,7 +174,17 @@ async def _setting(
         revision=ctx.policies.revision,
         boot=ctx.boot,
         first_ratio=ratio if config.kind == "litellm" else None,
+        warm=_warm(ctx, name, tier),
     )
+
+
+def _warm(ctx: Context, name: str, tier: Tier) -> tuple[Policy, ...]:
+    """The policies of the model's other tiers whose views are smaller, where they are kept warm."""
+    policy = ctx.policy(tier.policy)
+    if not policy.keep_warm:
+        return ()
+    others = {other.policy: ctx.policy(other.policy) for other in ctx.model(name).tiers}
+    return tuple(p for p in others.values() if is_smaller(p.view, policy.view))
 
 
 def _warn_narrow(ctx: Context, tier: Tier, window: int | None) -> None:

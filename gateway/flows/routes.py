@@ -9,12 +9,14 @@ from sqlalchemy import Connection
 
 from gateway.errors import Forbidden
 from gateway.flows.folds import load_state
+from gateway.flows.migrate import open_migration
 from gateway.flows.offers import Offer, no_backend
 from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Ground, Setting, Spot, find_ground
 from gateway.store import attempts, transcript
+from gateway.store.moves import Progress
 from policies.folding import plan_fold
-from policies.routing import HOME, Candidate, Choice, Facts, Stand, choose, order_rest
+from policies.routing import HOME, MIGRATING, Candidate, Choice, Facts, Stand, choose, order_rest
 from policies.schema import needs_content
 
 
@@ -43,12 +45,14 @@ def asker_of(incoming: Incoming) -> Asker:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """setting serves the turn; rule says why. rest: where the turn may go when that fails, in
-    order. home: the backend on which the conversation lives from now on."""
+    order. home: the backend on which the conversation lives from now on. progress: of the move
+    that the turn waits for, or did not wait for although its view is not ready."""
 
     setting: Setting
     rule: str
     rest: tuple[Setting, ...]
     home: str | None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +110,32 @@ def decide(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> De
         raise _refused(offer)
     home = offer.settings[choice.index].backend if choice.settles else view.stand.home
     choice = _keep_group(connection, spot, view, choice)
+    progress = None
+    last = attempts.last_server(connection, spot.conversation.pk)
+    if last is not None and last != view.candidates[choice.index].backend:
+        stay = find_usable(view, last)
+        progress = _open_move(connection, spot, view, offer.settings[choice.index], stay)
+        if progress is not None and stay is not None:
+            choice, home = Choice(stay, MIGRATING, False), view.stand.home
     rest = order_rest(view.stand, view.candidates, choice.index)
     return Decision(
         setting=offer.settings[choice.index],
         rule=choice.rule,
         rest=tuple(offer.settings[at] for at in rest),
         home=home,
+        progress=progress,
     )
+
+
+def _open_move(
+    connection: Connection, spot: Spot, view: View, target: Setting, stay: int | None
+) -> Progress | None:
+    """What a turn waits for that comes from another backend (the tier `stay`, where it can serve);
+    None where it need not wait."""
+    if stay is not None and view.candidates[stay].policy == target.policy.name:
+        return None
+    ground = find_ground(connection, spot, target)
+    return open_migration(connection, ground.site, ground.fold, backend=target.backend)
 
 
 def _keep_group(connection: Connection, spot: Spot, view: View, choice: Choice) -> Choice:

@@ -23,7 +23,8 @@ System = Sequence[tuple[int, dict[str, Any]]]
 class Setting:
     """The tier a turn runs on. Tokens: window, reserve (kept for the reply), output (asked).
 
-    tools_chars: tools and schemas of the request, which stand in the prompt too.
+    tools_chars: tools and schemas of the request, which stand in the prompt too. warm: the policies
+    of smaller views that are kept ready meanwhile.
     """
 
     backend: str
@@ -39,6 +40,7 @@ class Setting:
     revision: str
     boot: str
     first_ratio: float | None = None
+    warm: tuple[Policy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.folds import Site
 from gateway.flows.memories import show_memory
+from gateway.flows.migrate import plan_warm_chapters
 from gateway.flows.offers import Offer, sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
@@ -26,9 +27,10 @@ from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.view import Tail, TailMessage
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
+from gateway.store.moves import Progress
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps, loads
-from policies.budget import first_ratio, learn_ratio
+from policies.budget import first_ratio, learn_ratio, limits_of
 from policies.messages import canonical_message
 
 
@@ -64,7 +66,8 @@ class News:
 class Begun:
     """What the first commit left: the rows' view and the attempt. rule: why this tier.
     fixed_chars: system texts and tools, which no fold can shorten. rest: where the turn may go
-    when this tier fails, in order. news: the fold that this commit wrote, if it wrote one."""
+    when this tier fails, in order. progress: of the move to another backend that this turn comes
+    before. news: the fold that this commit wrote, if it wrote one."""
 
     question: Question
     setting: Setting
@@ -78,6 +81,7 @@ class Begun:
     attempt_pk: int
     is_cut: bool
     rest: tuple[Setting, ...] = ()
+    progress: Progress | None = None
     news: News | None = None
 
     @property
@@ -124,7 +128,7 @@ def begin_turn(
     placement = _move(connection, placement, decision, offer, now_ms)
     question = replace(question, placement=placement)
     begun = _settle(connection, question, decision.setting, views, now_ms, decision.rule)
-    return replace(begun, rest=decision.rest)
+    return replace(begun, rest=decision.rest, progress=decision.progress)
 
 
 def _move(
@@ -414,6 +418,10 @@ def finish_turn(
     due = folds.plan_chapters(connection, site, begun.fold)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         due = site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
+    for policy in setting.warm:
+        limits = limits_of(policy, ratio)
+        warm = plan_warm_chapters(connection, replace(site, policy=policy, limits=limits))
+        due = due if warm is None else min(due or warm, warm)
     return Finished(due, moved_by)
 
 

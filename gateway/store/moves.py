@@ -12,11 +12,9 @@ from gateway.store import memory
 from gateway.store.attempts import attempts
 from gateway.store.tables import Job
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
+from policies.routing import MIGRATING
 
 jobs = Job.__table__  # type: ignore[attr-defined]
-
-MIGRATING = "migrating"
-"""The rule of an attempt that stayed where it was, because its new backend's view is not ready."""
 
 _LIVE = ("queued", "leased")
 
