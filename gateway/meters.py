@@ -9,6 +9,7 @@ A report costs half a microsecond: a turn makes about a dozen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from prometheus_client import (
@@ -21,7 +22,6 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
-CircuitState = Literal["closed", "half-open", "open"]
 Prefilled = Literal["done", "dropped", "failed"]
 Migrated = Literal["begun", "ready", "given-up"]
 Step = Literal["again", "smaller", "elsewhere", "waited"]
@@ -33,11 +33,16 @@ OTHER = "other"
 MOST_SERIES = 1_000
 """Series a metric may have; what would be one more is counted under `other`."""
 
-_STATES: tuple[CircuitState, ...] = ("closed", "half-open", "open")
+CIRCUIT_STATES = ("closed", "half-open", "open")
 _FIRST_TOKEN = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _WAIT = (0.005, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _WRITING = (1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 _CHARS = (4_000.0, 8_000.0, 16_000.0, 24_000.0, 32_000.0, 64_000.0, 128_000.0)
+
+
+def _is_in(state: Callable[[], str], each: str) -> float:
+    return float(state() == each)
+
 
 M = TypeVar("M", Counter, Gauge, Histogram)
 
@@ -200,7 +205,7 @@ class Meters:
         tiers: (backend, policy).
         """
         for backend in backends:
-            self.circuit_moved(backend, "closed")
+            self._circuit_opened(backend)
             for kind in ("chapter", "gist"):
                 self._asked(backend, kind)
                 self._accepted(backend, kind)
@@ -306,13 +311,14 @@ class Meters:
         """A call found the queue full."""
         self._queue_refused(backend).inc()
 
-    def circuit_moved(self, backend: str, state: CircuitState) -> None:
-        """A circuit is in this state from now on."""
-        for each in _STATES:
-            self._circuit(backend, each).set(each == state)
-        opened = self._circuit_opened(backend)
-        if state == "open":
-            opened.inc()
+    def watch_circuit(self, backend: str, state: Callable[[], str]) -> None:
+        """Ask this for the circuit's state whenever somebody collects: it changes with time."""
+        for each in CIRCUIT_STATES:
+            self._circuit(backend, each).set_function(partial(_is_in, state, each))
+
+    def circuit_opened(self, backend: str) -> None:
+        """A backend failed too often in a row and is left alone for a while."""
+        self._circuit_opened(backend).inc()
 
     def watch_turns(self, backend: str, running: Callable[[], int]) -> None:
         """Ask this for the turns that run whenever somebody collects."""

@@ -23,10 +23,17 @@ _OF_THE_REQUEST = frozenset({FaultKind.REFUSED, FaultKind.OVERFLOW, FaultKind.BA
 
 
 class Circuits:
-    """One circuit a backend. rules: by name. clock: monotonic seconds."""
+    """One circuit a backend. rules: by name. clock: monotonic seconds. opened: told of each
+    circuit that opens."""
 
-    def __init__(self, rules: Mapping[str, Rules], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        rules: Mapping[str, Rules],
+        clock: Callable[[], float],
+        opened: Callable[[str], None] = lambda backend: None,
+    ) -> None:
         self._rules = rules
+        self._opened = opened
         self._clock = clock
         self._circuits: dict[str, Circuit] = {}
 
@@ -88,6 +95,7 @@ class Circuits:
             rest = self._rules_of(backend).rest
             told = backend, circuit.failures, rest
             log.warning("backend %s failed %d times in a row: left alone for %g s", *told)
+            self._opened(backend)
         elif circuit.opened is None and before.opened is not None:
             log.info("backend %s answers again", backend)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.backends.base import Backend
 from gateway.clock import Clock
@@ -55,7 +56,10 @@ class Context:
 
     def __post_init__(self) -> None:
         rules = {name: config.circuit for name, config in self.policies.file.backends.items()}
-        self.circuits = Circuits(rules, self.clock.monotonic)
+        self.circuits = Circuits(rules, self.clock.monotonic, self.meters.circuit_opened)
+        for name in rules:
+            self.meters.watch_circuit(name, partial(self.circuits.state, name))
+            self.meters.watch_turns(name, partial(self.running, name))
         self.prefills = Prefills(
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
@@ -79,6 +83,10 @@ class Context:
                 param="model",
             )
         return found
+
+    def running(self, backend: str) -> int:
+        """How many turns a backend works for now."""
+        return self.busy.get(backend, 0)
 
     def turn_began(self, backend: str) -> None:
         self.busy[backend] = self.busy.get(backend, 0) + 1

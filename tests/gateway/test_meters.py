@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.meters import MOST_SERIES, Meters
+from gateway.meters import CIRCUIT_STATES, MOST_SERIES, Meters
 
 Read = dict[str, float]
 
@@ -68,19 +68,16 @@ def test_reuse_is_counted_only_where_the_backend_tells_it() -> None:
     assert read(meters, "foldgate_reuse_actual_chars_total") == {"local": 850.5}
 
 
-def test_a_circuit_is_in_one_state_and_its_openings_are_counted() -> None:
-    meters = Meters()
-    meters.circuit_moved("cloud", "closed")
-    assert read(meters, "foldgate_circuit_opened_total") == {"cloud": 0}
-    meters.circuit_moved("cloud", "open")
-    meters.circuit_moved("cloud", "half-open")
-    meters.circuit_moved("cloud", "open")
+@pytest.mark.parametrize("state", CIRCUIT_STATES)
+def test_a_circuit_is_in_the_state_that_it_has_when_somebody_collects(state: str) -> None:
+    meters, now = Meters(), ["closed"]
+    meters.watch_circuit("cloud", lambda: now[0])
+    now[0] = state
     assert read(meters, "foldgate_circuit_state") == {
-        "cloud/closed": 0,
-        "cloud/half-open": 0,
-        "cloud/open": 1,
+        f"cloud/{each}": float(each == state) for each in CIRCUIT_STATES
     }
-    assert read(meters, "foldgate_circuit_opened_total") == {"cloud": 2}
+    meters.circuit_opened("cloud")
+    assert read(meters, "foldgate_circuit_opened_total") == {"cloud": 1}
 
 
 def test_queues_are_looked_at_when_somebody_collects() -> None:
@@ -118,7 +115,7 @@ def test_what_alerts_look_at_begins_at_zero() -> None:
         "local/chapter": 0,
         "local/gist": 0,
     }
-    assert read(meters, "foldgate_circuit_state")["local/closed"] == 1
+    assert read(meters, "foldgate_circuit_opened_total") == {"local": 0}
 
 
 def test_labels_that_are_not_bounded_after_all_end_under_other() -> None:
