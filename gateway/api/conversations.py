@@ -26,6 +26,7 @@ from gateway.store.conversations import (
     read_page,
     render_page,
 )
+from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import ConversationRow, Node, node_by_id, node_by_pk, on_path
 from gateway.wire.json_text import dump_bytes
 from policies.schema import PolicyFile
@@ -90,6 +91,19 @@ async def show_memory(request: Request, id: str) -> Response:
         return dump_bytes(read_memory(connection, conversation, default_policy=policy))
 
     return json_response(await context.store.read(read))
+
+
+@router.get("/{id}/prefix")
+async def show_prefix(request: Request, id: str) -> Response:
+    """What each of the newest turns used again of the prompt before it, and what moved it."""
+    scope = resolve_scope(request)
+    limit = read_limit(request)
+
+    def read(connection: Connection) -> bytes:
+        conversation = find_in_scope(connection, scope, id)
+        return dump_bytes({"turns": read_prefixes(connection, conversation.pk, limit=limit)})
+
+    return json_response(await context_of(request).store.read(read))
 
 
 @router.delete("/{id}")
