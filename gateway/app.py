@@ -138,6 +138,8 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
         for backend in context.backends.values():
             opened.push_async_callback(backend.aclose)
             await backend.start()
+        opened.push_async_callback(context.slots.aclose)
+        await context.slots.start()
         opened.push_async_callback(context.prefills.aclose)
         opened.push_async_callback(bells.stop)
         await bells.start()

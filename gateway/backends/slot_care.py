@@ -175,13 +175,16 @@ class SlotCare:
         if not self.pinned:
             await self._wipe_shared()
             return
-        for number in self.keeper.dirty:
-            with suppress(Dropped):  # the server has fewer slots now
-                await self._wipe_pinned(number)
+        work = [self._wipe_pinned(number) for number in self.keeper.dirty]
+        faults = [fault for fault in await asyncio.gather(*work, return_exceptions=True) if fault]
+        if faults:
+            raise faults[0]
 
     async def _wipe_pinned(self, number: int) -> None:
-        async with self._alone_in(number):
-            await self._overwrite(number)
+        """As soon as nothing is in flight there."""
+        with suppress(Dropped):  # the server has fewer slots now
+            async with self._alone_in(number):
+                await self._overwrite(number)
 
     @asynccontextmanager
     async def _alone_in(self, number: int) -> AsyncIterator[None]:

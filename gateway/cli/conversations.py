@@ -34,6 +34,7 @@ from gateway.store.conversations import (
     render_page,
 )
 from gateway.store.export import export_lines
+from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import (
     ConversationRow,
     find_conversation,
@@ -45,6 +46,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PAGE = 500
 _LINE = 200
+_PROMPTS = 20
 
 
 def owner_options(command: F) -> F:
@@ -104,7 +106,7 @@ def _list(connection: Connection, owner: str, user: str, limit: int | None) -> l
 def show_command(
     id: str, owner: str, user: str, last: int | None, database_url: str | None, as_json: bool
 ) -> None:
-    """Show one: messages and memory.
+    """Show one: messages, memory, and what its newest prompts used again.
 
     The messages are those of its newest branch. ID is Foldgate's own or the client's.
     """
@@ -115,6 +117,7 @@ def show_command(
         return
     _print_messages(shown["messages"])
     _print_memory(shown["memory"])
+    _print_prefix(shown["prefix"])
 
 
 def _show(
@@ -130,6 +133,7 @@ def _show(
         "conversation": describe_conversation(connection, conversation),
         "messages": found[-last:] if last else found,
         "memory": read_memory(connection, conversation, default_policy=None),
+        "prefix": read_prefixes(connection, conversation.pk, limit=_PROMPTS),
     }
 
 
@@ -155,6 +159,14 @@ def _print_memory(memory: dict[str, Any]) -> None:
             f"{_speakable(chapter['text'])[:_LINE]}",
             err=True,
         )
+    route = f", sent there by hand: {memory['route']}" if memory["route"] else ""
+    click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}", err=True)
+    if (move := memory["migration"]) is not None:
+        click.echo(
+            f"moves to {move['backend']} ({move['policy']}): {move['ready']} of {move['total']} "
+            f"texts ready for {move['backlog_chars']:,} characters",
+            err=True,
+        )
     for view in memory["views"]:
         click.echo(
             f"view of {view['policy']}: memory {view['memory_chars']:,}, "
@@ -165,6 +177,23 @@ def _print_memory(memory: dict[str, Any]) -> None:
     click.echo(
         f"{len(memory['quarantine'])} outputs in quarantine, {len(waiting)} jobs waiting", err=True
     )
+
+
+def _print_prefix(turns: list[dict[str, Any]]) -> None:
+    """A line for each of the newest prompts, oldest first."""
+    for turn in reversed(turns):
+        moved = f", moved by {turn['moved_by']}" if turn["moved_by"] else ""
+        if turn["moved_at"] is not None:
+            moved += f" at message {turn['moved_at'] + 1}"
+        click.echo(
+            f"prompt of {turn['prompt_tokens'] or '?'} tokens on {turn['backend']}: "
+            f"{_percent(turn['reused'])} used again, {_percent(turn['expected'])} expected{moved}",
+            err=True,
+        )
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.0%}"
 
 
 def _speakable(text: str) -> str:
@@ -258,7 +287,7 @@ def delete_command(
 
 
 def _backends_elsewhere(policies: Path | None) -> set[str]:
-    """The backends that do not run on this machine. Deleting works without a policies file too:
+    """The backends whose memory is not ours to wipe: providers'. Deleting works without a policies file too:
     then every backend that read the conversation is noted as one to be wiped."""
     settings = settings_of(policies=policies)
     try:
@@ -266,7 +295,7 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
     except ConfigurationError as error:
         click.echo(f"without the policies file ({str(error).splitlines()[0]})", err=True)
         return set()
-    return {name for name, backend in file.backends.items() if not backend.is_local}
+    return {name for name, backend in file.backends.items() if backend.kind == "litellm"}
 
 
 def _find(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:

@@ -12,6 +12,7 @@ from gateway.errors import NotFound
 from gateway.flows.circuits import Circuits
 from gateway.flows.prefill import Prefills
 from gateway.flows.prefixes import PrefixBook
+from gateway.flows.slots import SlotWatch
 from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
 from gateway.meters import Meters
@@ -32,7 +33,8 @@ class Context:
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
-    prefixes knows the last prompts, prefills reads the next ones in ahead.
+    prefixes knows the last prompts, prefills reads the next ones in ahead. slots cares for local
+    servers between turns.
     """
 
     settings: Settings
@@ -53,6 +55,7 @@ class Context:
     traces: Traces = field(default_factory=Traces)
     circuits: Circuits = field(init=False)
     prefills: Prefills = field(init=False)
+    slots: SlotWatch = field(init=False)
 
     def __post_init__(self) -> None:
         rules = {name: config.circuit for name, config in self.policies.file.backends.items()}
@@ -63,6 +66,7 @@ class Context:
         self.prefills = Prefills(
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
+        self.slots = SlotWatch(self.store, self.backends, self.clock)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

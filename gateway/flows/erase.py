@@ -34,9 +34,14 @@ async def erase_conversation(
     Everything goes in one transaction, found and deleted in the same. Work under way could write
     nothing any more; stop_work(row number) ends its calls, so that no model reads on. Then the
     tails kept in memory are forgotten and the WAL file is emptied, because it holds the pages as
-    they were; the database's own pages are overwritten as they are freed.
+    they were; the database's own pages are overwritten as they are freed. Slots of local servers
+    that may hold any of it serve nobody until they are wiped.
     """
-    elsewhere = {name for name, backend in context.backends.items() if not backend.local}
+    elsewhere = {
+        name
+        for name, backend in context.backends.items()
+        if not backend.local and backend.slot_care is None
+    }
     now_ms = context.clock.now_ms()
 
     def delete(connection: Connection) -> ConversationRow:
@@ -49,6 +54,7 @@ async def erase_conversation(
     context.views.forget(gone.pk)
     context.prefixes.forget(gone.pk)
     context.prefills.forget(gone.pk)
+    context.slots.deleted(gone.id)
     wiped = await context.store.checkpoint()
     if not wiped:
         log.warning("%s is deleted, but a reader kept the WAL file from being emptied", gone.id)

@@ -121,6 +121,8 @@ class Model:
     kind = "scripted"
     local = True
     image_chars = 3_000
+    can_prefill = False
+    slot_care: Any = None
     off_reason: str | None = None
 
     def __init__(self, name: str, window: int | None = None) -> None:

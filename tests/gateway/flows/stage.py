@@ -117,6 +117,8 @@ class Listed:
 
     image_chars = 3_000
     off_reason: str | None = None
+    can_prefill = False
+    slot_care = None
 
     def __init__(
         self, name: str, *outcomes: Outcome, kind: str = "llama_cpp", window: int | None = None
