@@ -16,7 +16,18 @@ from gateway.flows.sites import Ground, Setting, Spot, find_ground
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress
 from policies.folding import plan_fold
-from policies.routing import HOME, MIGRATING, Candidate, Choice, Facts, Stand, choose, order_rest
+from policies.routing import (
+    HOME,
+    MIGRATING,
+    ROUTE,
+    Candidate,
+    Choice,
+    Facts,
+    Stand,
+    choose,
+    is_allowed,
+    order_rest,
+)
 from policies.schema import needs_content
 
 
@@ -57,8 +68,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything that a choice is made from, for the turn and for who asks why."""
+    """Everything that a choice is made from, for the turn and for who asks why. last: the backend
+    that answered last, where the conversation could be moved from it."""
 
+    last: str | None
     facts: Facts
     stand: Stand
     candidates: Sequence[Candidate]
@@ -67,8 +80,11 @@ class View:
 def look(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> View:
     """Gather what rules may ask from the rows: sums along the path, and no walk of it."""
     conversation = spot.conversation
+    last: str | None = None
+    if conversation.head_pk is not None and len(offer.settings) > 1:
+        last = attempts.last_server(connection, conversation.pk)
     # A conversation of before there were homes lives where it was answered last.
-    home = conversation.backend or attempts.last_server(connection, conversation.pk)
+    home = conversation.backend or last
     facts = Facts(
         model=offer.model,
         owner=asker.owner,
@@ -95,7 +111,7 @@ def look(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> View
                 tools=tools or asker.has_tools,
             )
         )
-    return View(facts, stand, candidates)
+    return View(last, facts, stand, candidates)
 
 
 def decide(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> Decision:
@@ -108,53 +124,50 @@ def decide(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> De
     choice = choose(view.facts, view.stand, view.candidates, offer.rules)
     if choice is None:
         raise _refused(offer)
-    home = offer.settings[choice.index].backend if choice.settles else view.stand.home
-    choice = _keep_group(connection, spot, view, choice)
-    progress = None
-    last = attempts.last_server(connection, spot.conversation.pk)
-    if last is not None and last != view.candidates[choice.index].backend:
-        stay = find_usable(view, last)
-        progress = _open_move(connection, spot, view, offer.settings[choice.index], stay)
-        if progress is not None and stay is not None:
-            choice, home = Choice(stay, MIGRATING, False), view.stand.home
-    rest = order_rest(view.stand, view.candidates, choice.index)
+    settled, progress = _stay(connection, spot, view, choice, offer)
+    home = view.stand.home
+    # A route is kept until it is taken back: a move that it did not finish leaves nothing behind.
+    if choice.settles and not (choice.rule == ROUTE and settled is not choice):
+        home = offer.settings[choice.index].backend
+    rest = order_rest(view.stand, view.candidates, settled.index)
     return Decision(
-        setting=offer.settings[choice.index],
-        rule=choice.rule,
+        setting=offer.settings[settled.index],
+        rule=settled.rule,
         rest=tuple(offer.settings[at] for at in rest),
         home=home,
         progress=progress,
     )
 
 
-def _open_move(
-    connection: Connection, spot: Spot, view: View, target: Setting, stay: int | None
-) -> Progress | None:
-    """What a turn waits for that comes from another backend (the tier `stay`, where it can serve);
-    None where it need not wait."""
-    if stay is not None and view.candidates[stay].policy == target.policy.name:
-        return None
+def _stay(
+    connection: Connection, spot: Spot, view: View, choice: Choice, offer: Offer
+) -> tuple[Choice, Progress | None]:
+    """Whether the turn stays where the conversation was answered last, if that can serve and may;
+    and how far the move is for which it does.
+
+    A conversation moves at a user message only, because a tool's result is read by the model that
+    called the tool; and only to a view that is ready, unless it cannot stay.
+    """
+    target = offer.settings[choice.index]
+    if view.last is None or view.last == target.backend:
+        return choice, None
+    old = _find_usable(view, view.last)
+    if old is not None and not spot.head.opens:
+        return Choice(old, HOME, False), None
+    if old is not None and offer.settings[old].policy.name == target.policy.name:
+        return choice, None  # one view of two backends
     ground = find_ground(connection, spot, target)
-    return open_migration(connection, ground.site, ground.fold, backend=target.backend)
+    progress = open_migration(connection, ground.site, ground.fold, backend=target.backend)
+    if progress is None or old is None:
+        return choice, progress
+    return Choice(old, MIGRATING, False), progress
 
 
-def _keep_group(connection: Connection, spot: Spot, view: View, choice: Choice) -> Choice:
-    """A tool's result is read by the model that called the tool: a conversation moves at a user
-    message."""
-    if spot.head.opens:
-        return choice
-    last = attempts.last_server(connection, spot.conversation.pk)
-    if last is None or last == view.candidates[choice.index].backend:
-        return choice
-    stay = find_usable(view, last)
-    return choice if stay is None else Choice(stay, HOME, False)
-
-
-def find_usable(view: View, backend: str) -> int | None:
+def _find_usable(view: View, backend: str) -> int | None:
     """The place of this backend's tier, where it can serve and may."""
     for at, tier in enumerate(view.candidates):
-        if tier.backend == backend and tier.is_usable:
-            return at if tier.is_local or not view.stand.private else None
+        if tier.backend == backend and tier.is_usable and is_allowed(tier, view.stand):
+            return at
     return None
 
 
