@@ -37,6 +37,10 @@ _HEADING = 4
 _EDITED, _MOVED = 0.15, 0.5
 """Shares of common words: below the one nothing was edited, above the other it is one note that
 changes from turn to turn."""
+_PRELUDE = 3
+"""Messages at the root of which one may be a note that stands elsewhere now."""
+_PLAIN = 8
+"""Characters of a text below which a person says it twice without meaning anything by it."""
 _COPIES = 64
 """A message that vanished further back than this stays: nothing is told anew for it."""
 _SURE = 40
@@ -228,11 +232,21 @@ class _Eye:
             return 1
         if not self._is_comparable(one, j):
             return 0
-        if is_alike(self._form(i), self._stored(j)):
+        if is_alike(self._form(i), self._stored(j)) or self._is_wrapped(i, j):
             return 1
         if j == 0 or not self._is_comparable(one, j - 1):
             return 0
         return count_squashed(self._form(i), self._run(one, j))
+
+    def _is_wrapped(self, i: int, j: int) -> bool:
+        """Whether a client that is known to put notes around messages did so with a stored one."""
+        if not self.lore.wrappings or self.sent[i].role != "user":
+            return False
+        wrapping = find_wrapping(self.sent[i].text or "", self.kept[j].text or "")
+        if wrapping is None or self.find_wrapping(i, j) is not None:
+            return False
+        self.peeled[i] = wrapping
+        return True
 
     def _run(self, one: Spoken, j: int) -> Iterator[Form]:
         for at in range(j, max(-1, j - _SQUASHED), -1):
@@ -400,20 +414,23 @@ class _Sorter:
         """Whether a stored message of the head is a note of the client's: it stands elsewhere now,
         where none of its kind was, or it stood where this client's notes stand."""
         kept, pairs = self.eye.kept, self.pairs
+        if self.window.below or pairs[0].first > _PRELUDE:
+            return False
         if j + 1 == pairs[0].first and kept[j + 1].role == "user":
-            if (kept[j].role, "before") in self.eye.lore.slots and j == self.window.below == 0:
+            if (kept[j].role, "before") in self.eye.lore.slots and j == 0:
                 return True
         found = {pair.sent for pair in pairs}
+        newest = len(self.eye.sent) - 1
+        alone = newest - pairs[-1].sent == 1
         inserted = [
             (one.text or "").strip()
-            for at, one in enumerate(self.eye.sent[:-1])
+            for at, one in enumerate(self.eye.sent[:newest] if alone else self.eye.sent)
             if at > pairs[0].sent and at not in found and one.role == kept[j].role
         ]
         text = (kept[j].text or "").strip()
         if text in inserted:
-            return bool(text)
-        is_root = j == self.window.below == 0
-        return is_root and any(share_words(text, one) > _MOVED for one in inserted)
+            return len(text) >= _PLAIN
+        return j == 0 and any(share_words(text, one) > _MOVED for one in inserted)
 
     def _is_filled(self, i: int, j: int) -> bool:
         """Whether another first message is a filler that stands for a trimmed one, not an edit
@@ -459,7 +476,7 @@ class _Sorter:
                 ops += self._drop([at])
                 continue
             ops += [_Op("note", i) for i in reversed(left) if i > same]
-            ops += [_Op("add", same), _Op("drop", at)]
+            ops += [self._add(same), _Op("drop", at)]
             left = [i for i in left if i < same]
         notes = [_Op("note", at) for at in sent if at in left or self.eye.is_note(at)]
         return [*notes, *reversed(ops)]
@@ -470,7 +487,13 @@ class _Sorter:
         if wrapping is not None:
             self._wrappings.append(wrapping)
             self._notes += filter(None, (wrapping.before.strip(), wrapping.after.strip()))
-        return [_Op("drop", pair.last), _Op("add", pair.sent)]
+        return [_Op("drop", pair.last), self._add(pair.sent)]
+
+    def _add(self, i: int) -> _Op:
+        """A sent message, without the notes that stand around it."""
+        if not self.eye.peeled[i].is_bare:
+            self.texts[i] = self.eye.peeled[i]
+        return _Op("add", i)
 
     def _drop(self, stored: Sequence[int]) -> list[_Op]:
         if all(self.eye.is_forgettable(at) for at in stored):
@@ -491,8 +514,7 @@ class _Sorter:
         """Behind the last pair: what is new, with the client's own around it."""
         last = self.pairs[-1].sent if self.pairs else -1
         sent = range(last + 1, len(self.eye.sent))
-        fresh = [at for at in sent if not self.eye.is_note(at)]
-        fresh = self._without_slots(fresh)
+        fresh = self._without_slots(sent)
         ends_with_reply = last < 0 or self.eye.sent[last].role == "assistant"
         if sent and not fresh and ends_with_reply and self.eye.sent[sent[-1]].role == "user":
             fresh = [sent[-1]]  # a person may say a note's very words
@@ -500,20 +522,23 @@ class _Sorter:
             if at not in fresh:
                 yield _Op("note", at)
                 continue
-            self._unwrap(at)
-            yield _Op("add", at)
+            yield self._unwrap(at)
 
-    def _without_slots(self, fresh: list[int]) -> list[int]:
-        """Leave out what stands where this client's notes stood before beside a message."""
+    def _without_slots(self, sent: Sequence[int]) -> list[int]:
+        """Leave out notes, and what stands where this client's notes stood before."""
+        fresh = [at for at in sent if not self.eye.is_note(at)]
+        if len(fresh) < 2:
+            return fresh
         roles = [self.eye.sent[at].role for at in fresh]
         slots = self.eye.lore.slots
-        if len(fresh) > 1 and roles[1] == "user" and (roles[0], "before") in slots:
-            return fresh[1:]
-        if len(fresh) > 1 and roles[-2] == "user" and (roles[-1], "after") in slots:
-            return fresh[:-1]
+        before = fresh[0] == sent[0] and roles[1] == "user" and (roles[0], "before") in slots
+        after = fresh[-1] == sent[-1] and roles[-2] == "user" and (roles[-1], "after") in slots
+        if before != after:
+            return fresh[1:] if before else fresh[:-1]
         return fresh
 
-    def _unwrap(self, at: int) -> None:
+    def _unwrap(self, at: int) -> _Op:
+        """A new message, without what this client puts around the newest one."""
         message, peeled = self.eye.sent[at], self.eye.peeled[at]
         if message.role == "user" and not message.bound:
             for wrapping in self.eye.lore.wrappings:
@@ -525,6 +550,7 @@ class _Sorter:
                     break
         if not peeled.is_bare:
             self.texts[at] = peeled
+        return _Op("add", at)
 
 
 def _spare(ops: list[_Op], pairs: Sequence[_Pair]) -> list[_Op]:
