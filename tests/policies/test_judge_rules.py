@@ -676,3 +676,27 @@ def test_attribution_needs_two_known_speakers() -> None:
     wrong = "Oscar sanded the whole hull of a dinghy. Nell was at home, and it was the day of rain."
     assert not is_misattributed(wrong, Heard(REGATTA.lines[:4]))
     assert not is_misattributed(wrong, Heard([("user", text) for text in REGATTA.texts]))
+
+
+def test_a_telling_that_names_nobody_must_keep_closer_to_its_source() -> None:
+    talk = (
+        ("Mara", "The allotment was flooded again, and the tomatoes are gone, all forty of them."),
+        ("Jonas", "Again? That makes three summers. The council promised a drain last October."),
+        ("Mara", "They sent a letter. It says the drain is planned, and it costs nine thousand."),
+        ("Jonas", "Then let us dig a ditch ourselves on Saturday. I can borrow two spades."),
+    )
+    lines = [(name, f"{text} Nobody wants a garden under water.") for name, text in talk] * 3
+    heard = Heard(lines)
+    essay = (  # of its 13 content words 6 were said: between a third and 0.55
+        "A garden under water, a drain, a letter from the council: flooded ground teaches"
+        " communities patience, courage, solidarity, perseverance and gratitude."
+    )
+    plain = (
+        "The allotment was flooded again, for the third summer; forty tomatoes are gone. The"
+        " council's letter says the drain is planned. A ditch is to be dug on Saturday."
+    )
+    assert is_ungrounded(essay, heard)
+    assert not is_ungrounded(plain, heard)
+    assert not is_ungrounded(f"Mara spoke of it. {essay}", heard), "a third is enough with a name"
+    roles = Heard([("user", text) for _, text in lines])
+    assert not is_ungrounded(essay, roles), "a role is no name that could be told"
