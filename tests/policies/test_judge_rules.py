@@ -687,7 +687,7 @@ def test_a_telling_that_names_nobody_must_keep_closer_to_its_source() -> None:
     )
     lines = [(name, f"{text} Nobody wants a garden under water.") for name, text in talk] * 3
     heard = Heard(lines)
-    essay = (  # of its 13 content words 6 were said: between a third and 0.55
+    essay = (  # of its 14 content words 6 were said: between a third and 0.55
         "A garden under water, a drain, a letter from the council: flooded ground teaches"
         " communities patience, courage, solidarity, perseverance and gratitude."
     )
