@@ -367,7 +367,7 @@ def _write_fold(
         policy=site.policy.name,
         at=site.head,
         border=_border(loaded, plan),
-        kind=plan.kind,
+        kind=_kind(connection, site, plan),
         gist_pk=gist.pk if gist else None,
         memory=_versions(chapters),
         memory_chars=sum(len(message["content"]) for message in rendered),
@@ -377,6 +377,15 @@ def _write_fold(
     )
     _plan_gist(connection, site, gist, chapters)
     return fold
+
+
+def _kind(connection: Connection, site: Site, plan: Fold) -> str:
+    """What a fold is called: a migration where the conversation comes with it from another
+    policy's view."""
+    last = attempts.last_policy(connection, site.conversation.pk)
+    if plan.kind == "fold" and last not in (None, site.policy.name):
+        return "migration"
+    return plan.kind
 
 
 def _border(loaded: Loaded, plan: Fold) -> tuple[int, int, int]:

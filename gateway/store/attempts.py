@@ -186,6 +186,17 @@ def last_server(connection: Connection, conversation_pk: int) -> str | None:
     return found
 
 
+def last_policy(connection: Connection, conversation_pk: int) -> str | None:
+    """The policy under which a conversation's newest reply was given; None: nothing was replied."""
+    found: str | None = connection.execute(
+        select(attempts.c.policy)
+        .where(attempts.c.conversation_pk == conversation_pk, attempts.c.reply_pk.is_not(None))
+        .order_by(attempts.c.pk.desc())
+        .limit(1)
+    ).scalar()
+    return found
+
+
 NOT_STORED = "the database refused it"
 
 

@@ -17,6 +17,7 @@ from gateway.clock import iso
 from gateway.store import memory
 from gateway.store.attempts import attempts
 from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
+from gateway.store.moves import find_progress
 from gateway.store.rows import record
 from gateway.store.tables import Job, KvWipe
 from gateway.store.transcript import (
@@ -225,10 +226,15 @@ def render_page(page: Page) -> dict[str, Any]:
 def read_memory(
     connection: Connection, conversation: ConversationRow, *, default_policy: str | None
 ) -> dict[str, Any]:
-    """What the memory of a conversation holds, on all its branches, and each policy's view of
-    the newest one. default_policy is shown where no turn tells which policy it had."""
+    """What the memory of a conversation holds, on all its branches, each policy's view of the
+    newest one, and where it lives. default_policy is shown where no turn tells which policy it
+    had. migration: of the backend that its next turn may go to, null where it waits for none."""
     rows = memory.all_chapters(connection, conversation.pk)
+    progress = find_progress(connection, conversation)
     return {
+        "backend": conversation.backend,
+        "route": conversation.route,
+        "migration": None if progress is None else progress.as_json(),
         "chapters": _chapters(connection, rows),
         "threads": [],
         "quarantine": _quarantine(connection, conversation.pk),

@@ -195,6 +195,9 @@ async def test_memory_as_designed(door: Door) -> None:
     }
     del answer["chapters"], answer["jobs"]
     assert answer == {
+        "backend": None,
+        "route": None,
+        "migration": None,
         "threads": [],
         "quarantine": [
             {
@@ -223,6 +226,9 @@ async def test_a_conversation_without_memory_shows_its_models_policy(door: Door)
     conversation, _ = door.store.writing(add_conversation, talk(2))
     answer = (await door.get(f"/api/conversations/{conversation.id}/memory")).json()
     assert answer == {
+        "backend": None,
+        "route": None,
+        "migration": None,
         "chapters": [],
         "threads": [],
         "quarantine": [],
