@@ -137,6 +137,7 @@ class Errands:
             ratios=await self._ctx.store.read(rows.load_ratios, job.conversation_pk, names),
             gate=self._gate,
             report=partial(self._quarantine, task.held),
+            conversation=task.origin.id,
         )
         outcome = await self._write(round_)
         if isinstance(outcome, Draft):
@@ -251,7 +252,7 @@ class Errands:
             self._ctx.prefills.memory_grew(held.job.conversation_pk)
         if run_at_ms is None:
             self._counts.parked += 1
-            self._ctx.meters.job_parked(held.job.kind, kind)
+            self._ctx.meters.job_parked(held.job.kind)
             self._final.pop(held.job.key, None)
             log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
         else:

@@ -111,7 +111,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round: which work, by whom, under which name and number (seeds are drawn from both).
+    """One round: which work of which conversation, by whom, under which name and number (seeds are
+    drawn from both).
 
     ratios: characters per token as learned in this conversation, by backend. gate: entered for
     each call, waits for a quiet moment of the backend. report: stores a rejected output. calls:
@@ -126,6 +127,7 @@ class Round:
     ratios: Mapping[str, float]
     gate: Callable[[str], AbstractAsyncContextManager[None]]
     report: Callable[[Rejected], Awaitable[None]]
+    conversation: str | None = None
     calls: list[float] = field(default_factory=list)
 
     @property
@@ -308,6 +310,7 @@ class _Drawing:
             max_tokens=output_tokens,
             purpose=round_.work.purpose,
             request_id=f"{round_.key}#{round_.attempt}.{self.index}.{self.draw}",
+            conversation=round_.conversation,
         )
         async with round_.gate(name):
             self.recorder.counts.asked += 1

@@ -12,7 +12,7 @@ attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 
 _CONVERSATION = select(
-    conversations.c.model, conversations.c.head_pk, conversations.c.private
+    conversations.c.model, conversations.c.head_pk, conversations.c.private, conversations.c.id
 ).where(conversations.c.pk == bindparam("which"))
 _LATEST = (
     select(attempts.c.backend, attempts.c.policy)
@@ -24,9 +24,10 @@ _LATEST = (
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """model: last asked for. head_pk: the newest message. backend and policy: of the newest
+    """id: of the conversation. model: last asked for. head_pk: the newest message. backend and policy: of the newest
     attempt, None where there is none. is_private: nothing of it may leave this machine."""
 
+    id: str
     model: str
     head_pk: int | None
     backend: str | None
@@ -41,4 +42,4 @@ def find_origin(connection: Connection, conversation_pk: int) -> Origin | None:
         return None
     latest = connection.execute(_LATEST, {"conversation": conversation_pk}).first()
     backend, policy = (None, None) if latest is None else (latest[0], latest[1])
-    return Origin(found[0], found[1], backend, policy, bool(found[2]))
+    return Origin(found[3], found[0], found[1], backend, policy, bool(found[2]))
