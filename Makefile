@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check format e2e bench clean
+.PHONY: help setup lock demo test check format e2e bench bench-fold clean
 
 help: ## what can be made
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## make .venv with the pinned packages (a moment when it is up to date)
 
@@ -49,6 +49,9 @@ e2e: $(STAMP) ## real servers: llama-server, kill -9, the official client
 
 bench: $(STAMP) ## measure the gateway beside a bare relay
 	$(BIN)/python -m bench $(ARGS)
+
+bench-fold: $(STAMP) ## what the turn after a fold costs, on a real llama-server
+	$(BIN)/python -m bench.fold $(ARGS)
 
 # dev asks for foldgate[demo]: the project itself has no hash and leaves the list again.
 COMPILE = $(VENV)/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes \
