@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -9,8 +11,28 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.faults.wall import WAYS, Wall, build_wall
+from tests.faults.server import DONE, FaultServer, delta, end, role, stream
+from tests.faults.wall import MODELS, WAYS, Wall, build_wall
 from tests.gateway.backends.conftest import litellm_imported as litellm_imported
+from tests.gateway.backends.conftest import make_call, make_cloud, take
+
+
+@pytest.fixture(scope="session")
+def litellm_warm(litellm_imported: None) -> None:
+    """LiteLLM's first call imports more of it, for a second or two: longer than a short wait."""
+
+    async def call(model: str) -> None:
+        async with FaultServer() as server:
+            server.play(stream(role(), delta("ok"), end("stop"), DONE))
+            backend = make_cloud(server, model)
+            _, fault = await take(backend, make_call())
+            await backend.aclose()
+            assert fault is None
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for model in MODELS.values():
+            asyncio.run(call(model))
 
 
 class Build(Protocol):
@@ -21,7 +43,7 @@ class Build(Protocol):
 def build(request: pytest.FixtureRequest, tmp_path: Path) -> Build:
     """`async with build(timeouts=SHORT) as wall`, options as build_wall's."""
     if request.param != "llama_cpp":
-        request.getfixturevalue("litellm_imported")
+        request.getfixturevalue("litellm_warm")
     return lambda **options: build_wall(tmp_path, request.param, **options)
 
 

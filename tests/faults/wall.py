@@ -29,8 +29,13 @@ MODELS = {"openai": "openai/m", "deepseek": "deepseek/deepseek-v4-flash"}
 KEY = "sk-of-the-gateway-123456"
 
 PATIENT = "{connect: 5s, first_token: 10s, idle: 10s, total: 20s}"
-SHORT = "{connect: 1s, first_token: 200ms, idle: 100ms, total: 1s}"
-"""Long enough for a loopback server that answers, short enough to be waited for."""
+
+
+def hasty(**seconds: str) -> str:
+    """Timeouts of which these alone are short: whatever ends then, ended by them."""
+    waits = {"connect": "5s", "first_token": "20s", "idle": "20s", "total": "40s"} | seconds
+    return "{" + ", ".join(f"{name}: {wait}" for name, wait in waits.items()) + "}"
+
 
 POLICIES = """
 version: 1
