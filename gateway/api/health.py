@@ -46,14 +46,19 @@ async def readyz(request: Request) -> Response:
 
 
 async def probe_backend(backend: Backend) -> dict[str, Any]:
-    """{"ok", "reason"}: off, not answering in PROBE_SECONDS, or what it says of itself."""
+    """{"ok", "reason"}: off, not answering in PROBE_SECONDS, or what it says of itself. And
+    "cautions", where the server was started in a way that is unsafe or unwise."""
     if backend.off_reason is not None:
         return {"ok": False, "reason": f"off: {backend.off_reason}"}
     try:
         health = await asyncio.wait_for(backend.health(), PROBE_SECONDS)
     except TimeoutError:
         return {"ok": False, "reason": f"no answer within {PROBE_SECONDS:g} s"}
-    return {"ok": health.ok, "reason": health.reason}
+    found: dict[str, Any] = {"ok": health.ok, "reason": health.reason}
+    care = backend.slot_care
+    if health.ok and care is not None and care.cautions:
+        found["cautions"] = list(care.cautions)
+    return found
 
 
 async def _probe_database(request: Request) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from gateway.backends.base import SlotCare
+from gateway.backends.faults import UpstreamFault
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -97,10 +99,20 @@ async def _check_backends(file: PolicyFile) -> dict[str, Finding]:
         try:
             probed = await probe_backend(backend)
             window = await backend.window() if probed["ok"] else backend.window_tokens
+            if probed["ok"] and backend.slot_care is not None:
+                probed["cautions"] = await _check_slots(backend.slot_care)
         finally:
             await backend.aclose()
         found[name] = {"kind": backend.kind, **probed, "window_tokens": window}
     return found
+
+
+async def _check_slots(care: SlotCare) -> list[str]:
+    """How the server was started; a slot is tried only where none ever used it."""
+    try:
+        return list(await care.check())
+    except UpstreamFault as fault:
+        return [f"how it was started cannot be checked: {fault.what}"]
 
 
 def _check_models(file: PolicyFile, backends: dict[str, Finding]) -> dict[str, Finding]:
@@ -113,8 +125,13 @@ def _check_models(file: PolicyFile, backends: dict[str, Finding]) -> dict[str, F
 
 
 def _find_notes(file: PolicyFile, backends: dict[str, Finding]) -> list[str]:
-    """What is in nobody's way and still good to know: views that shrink in their window."""
-    found: list[str] = []
+    """What is in nobody's way and still good to know: servers that were started unwisely, views
+    that shrink in their window."""
+    found = [
+        f"backend {name}: {caution}"
+        for name, one in backends.items()
+        for caution in one.get("cautions", ())
+    ]
     for name, model in file.models.items():
         for tier in model.tiers:
             window = backends[tier.backend]["window_tokens"]

@@ -17,6 +17,7 @@ class Probed:
     def __init__(self, answer: Health | None, off_reason: str | None = None) -> None:
         self.answer = answer
         self.off_reason = off_reason
+        self.slot_care = None
 
     async def health(self) -> Health:
         if self.answer is None:
