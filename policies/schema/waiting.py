@@ -1,16 +1,11 @@
 """Keys that may be written already and do nothing yet: said aloud, never ignored in silence."""
 
-from policies.schema.backends import LlamaCppBackend
 from policies.schema.document import PolicyFile
 
 
 def find_waiting(file: PolicyFile) -> list[str]:
     """One sentence for each setting of a file that this version does not act on, in its order."""
-    found = [
-        f"backends.{name}.slots: pinned has no effect yet; slots are shared"
-        for name, backend in file.backends.items()
-        if isinstance(backend, LlamaCppBackend) and backend.slots == "pinned"
-    ]
+    found: list[str] = []
     for name, policy in file.policies.items():
         if policy.ttl is not None:
             found.append(f"policies.{name}.ttl has no effect yet; nothing is deleted by age")

@@ -3,8 +3,8 @@
 from policies.schema import LlamaCppBackend, Model, Policy, PolicyFile, Recall, Tier, find_waiting
 
 
-def _file(policy: Policy, slots: str = "shared") -> PolicyFile:
-    backend = LlamaCppBackend.model_validate({"url": "http://127.0.0.1:8080", "slots": slots})
+def _file(policy: Policy) -> PolicyFile:
+    backend = LlamaCppBackend.model_validate({"url": "http://127.0.0.1:8080", "slots": "pinned"})
     return PolicyFile(
         backends={"local": backend},
         policies={"fold": policy},
@@ -19,8 +19,7 @@ def test_what_is_left_out_is_not_mentioned() -> None:
 
 def test_each_waiting_key_is_named() -> None:
     policy = Policy(ttl=86_400.0, keep_warm=True, recall=Recall(budget=900))
-    assert find_waiting(_file(policy, "pinned")) == [
-        "backends.local.slots: pinned has no effect yet; slots are shared",
+    assert find_waiting(_file(policy)) == [
         "policies.fold.ttl has no effect yet; nothing is deleted by age",
         "policies.fold.keep_warm has no effect yet",
         "policies.fold.recall.budget has no effect yet; nothing is recalled",
