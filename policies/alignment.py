@@ -179,7 +179,8 @@ def _attempt(
     if head is None:
         return None, Lore()
     ops = [*head, *sorter.sort_body(), *sorter.sort_end()]
-    return _draw(eye, pairs, _spare(ops, pairs), sorter), sorter.learned()
+    ops = _spare(sorter.uncross(ops), pairs)
+    return _draw(eye, pairs, ops, sorter), sorter.learned()
 
 
 def _add_all(eye: "_Eye", window: Window) -> Alignment | None:
@@ -370,15 +371,16 @@ class _Sorter:
     pairs: Sequence[_Pair]
     texts: dict[int, Peeled] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
-    _slots: set[tuple[str, str]] = field(default_factory=set)
+    _dropped: list[int] = field(default_factory=list)
     _wrappings: list[Peeled] = field(default_factory=list)
 
     def learned(self) -> Lore:
         """What the client has taken back, and is new to its lore."""
         known = self.eye.lore
+        slots = {slot for at in self._dropped for slot in self._slots_of(at)}
         return Lore(
             tuple(note for note in self._notes if note not in self.eye.notes),
-            frozenset(self._slots) - known.slots,
+            frozenset(slots) - known.slots,
             tuple(each for each in self._wrappings if each not in known.wrappings),
         )
 
@@ -405,9 +407,12 @@ class _Sorter:
         window, stored = self.window, range(j + 1)
         if window.rooted and not window.pinned and window.below + len(stored) < _TRIMMED:
             return self._drop(stored)
+        moved = [at for at in stored if self._has_moved(at)]
+        if moved and window.rooted:
+            return self._drop(stored)
         ops: list[_Op] = []
         for at in stored:
-            ops += self._drop([at]) if self._has_moved(at) else [_Op("keep", at)]
+            ops += self._drop([at]) if at in moved else [_Op("keep", at)]
         return ops
 
     def _has_moved(self, j: int) -> bool:
@@ -457,17 +462,27 @@ class _Sorter:
         for pair in self.pairs:
             if previous is not None:
                 sent = range(previous.sent + 1, pair.sent)
-                yield from self._sort_group(sent, range(previous.last + 1, pair.first))
+                stored = range(previous.last + 1, pair.first)
+                yield from self._sort_group(sent, stored, self._lacks_question(previous, pair))
             previous = pair
             if pair.unwrapped:
                 yield from self._unwrapped(pair)
                 continue
             yield from (_Op("keep", at) for at in range(pair.first, pair.last + 1))
 
-    def _sort_group(self, sent: Sequence[int], stored: Sequence[int]) -> list[_Op]:
+    def _lacks_question(self, previous: _Pair, pair: _Pair) -> bool:
+        """Whether two replies of the gateway's follow each other: nobody asked for the second."""
+        kept = self.eye.kept
+        return kept[previous.last].produced and kept[pair.first].produced
+
+    def _sort_group(
+        self, sent: Sequence[int], stored: Sequence[int], asks: bool = False
+    ) -> list[_Op]:
         """What differs between two pairs. Of either side the newest of one role belong together:
-        an edit. What is left over was inserted, or deleted."""
+        an edit. What is left over was inserted, or deleted. asks: the newest is a question."""
         left = [at for at in sent if not self.eye.is_note(at)]
+        if asks and left and not stored and self.eye.sent[left[-1]].role == "user":
+            return [*(_Op("note", at) for at in sent if at != left[-1]), self._add(left[-1])]
         ops: list[_Op] = []
         for at in reversed(stored):
             role = self.eye.kept[at].role
@@ -498,17 +513,35 @@ class _Sorter:
     def _drop(self, stored: Sequence[int]) -> list[_Op]:
         if all(self.eye.is_forgettable(at) for at in stored):
             return [_Op("keep", at) for at in stored]
-        for at in stored:
-            self._learn(at)
+        self._dropped += stored
+        self._notes += filter(None, ((self.eye.kept[at].text or "").strip() for at in stored))
         return [_Op("drop", at) for at in stored]
 
-    def _learn(self, j: int) -> None:
-        kept = self.eye.kept
-        self._notes += filter(None, [(kept[j].text or "").strip()])
-        if j + 1 < len(kept) and kept[j + 1].role == "user":
-            self._slots.add((kept[j].role, "before"))
-        if j > 0 and kept[j - 1].role == "user":
-            self._slots.add((kept[j].role, "after"))
+    def _slots_of(self, j: int) -> Iterator[tuple[str, str]]:
+        """On which side of the person's message a note stood that has vanished."""
+        kept, role = self.eye.kept, self.eye.kept[j].role
+        for side, way in (("before", range(j + 1, len(kept))), ("after", range(j - 1, -1, -1))):
+            beside = next((at for at in way if at not in self._dropped), None)
+            if beside is not None and kept[beside].role == "user":
+                yield role, side
+
+    def uncross(self, ops: list[_Op]) -> list[_Op]:
+        """Put a person's message back to where it was stored: notes have moved across it."""
+        loose = [op for op in ops if op.what in ("note", "heading")]
+        for op in tuple(ops):
+            if op.what != "drop" or self.eye.kept[op.which].role != "user":
+                continue
+            found = next((each for each in loose if self._says(each.which, op.which)), None)
+            if found is not None:
+                loose.remove(found)
+                ops = [each for each in ops if each != found]
+                ops.insert(ops.index(op) + 1, self._add(found.which))
+        return ops
+
+    def _says(self, i: int, j: int) -> bool:
+        if self.eye.is_note(i):
+            return False
+        return self.eye.take(i, j) > 0 or self.eye.find_wrapping(i, j) is not None
 
     def sort_end(self) -> Iterator[_Op]:
         """Behind the last pair: what is new, with the client's own around it."""
