@@ -18,6 +18,7 @@ from gateway.api.deps import (
 )
 from gateway.errors import BadRequest, NotFound
 from gateway.flows.erase import erase_conversation
+from gateway.flows.reroute import reroute
 from gateway.store.conversations import (
     Place,
     describe_conversation,
@@ -28,7 +29,7 @@ from gateway.store.conversations import (
 )
 from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import ConversationRow, Node, node_by_id, node_by_pk, on_path
-from gateway.wire.json_text import dump_bytes
+from gateway.wire.json_text import NotJson, dump_bytes, loads
 from policies.schema import PolicyFile
 
 router = APIRouter(prefix="/api/conversations")
@@ -104,6 +105,34 @@ async def show_prefix(request: Request, id: str) -> Response:
         return dump_bytes({"turns": read_prefixes(connection, conversation.pk, limit=limit)})
 
     return json_response(await context_of(request).store.read(read))
+
+
+@router.post("/{id}/route")
+async def choose_route(request: Request, id: str) -> Response:
+    """Choose the conversation's backend before all rules, `{"backend": NAME}`; null: none."""
+    scope = resolve_scope(request)
+    context = context_of(request)
+
+    def find(connection: Connection) -> ConversationRow:
+        return find_in_scope(connection, scope, id)
+
+    await context.store.read(find)  # another's conversation is a 404, whatever the body says
+    backend = _read_backend(await request.body())
+    rerouted = await reroute(context, find, backend)
+    return json_response(dump_bytes(rerouted.as_json()))
+
+
+def _read_backend(body: bytes) -> str | None:
+    try:
+        told = loads(body)
+    except NotJson as error:
+        raise BadRequest(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+    if not isinstance(told, dict) or set(told) != {"backend"}:
+        raise BadRequest('The body must be `{"backend": NAME}` or `{"backend": null}`.')
+    backend = told["backend"]
+    if backend is not None and not isinstance(backend, str):
+        raise BadRequest("`backend` must be a name or null.", param="backend")
+    return backend
 
 
 @router.delete("/{id}")

@@ -123,7 +123,7 @@ def show_command(
 def _show(
     connection: Connection, owner: str, user: str, id: str, last: int | None
 ) -> dict[str, Any]:
-    conversation = _find(connection, owner, user, id)
+    conversation = find_named(connection, owner, user, id)
     found: list[dict[str, Any]] = []
     if conversation.head_pk is not None:
         head = node_by_pk(connection, conversation.head_pk)
@@ -230,7 +230,7 @@ def export_command(
 
 
 def _export(connection: Connection, owner: str, user: str, id: str, out: Path | None) -> int:
-    conversation = _find(connection, owner, user, id)
+    conversation = find_named(connection, owner, user, id)
     target = sys.stdout if out is None else out.open("w", encoding="utf-8", newline="\n")
     count = 0
     try:
@@ -265,13 +265,13 @@ def delete_command(
     """
     elsewhere = _backends_elsewhere(policies)
     with opened_store(database_url) as store:
-        conversation = store.reading(_find, owner, user, id)
+        conversation = store.reading(find_named, owner, user, id)
         if not yes:
             click.confirm(f"Delete {conversation.id} for good?", abort=True, err=True)
         now_ms = SystemClock().now_ms()
 
         def delete(connection: Connection) -> list[str]:
-            found = _find(connection, owner, user, id)
+            found = find_named(connection, owner, user, id)
             return delete_conversation(connection, found, elsewhere=elsewhere, now_ms=now_ms)
 
         store.writing(delete)
@@ -298,7 +298,8 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
     return {name for name, backend in file.backends.items() if backend.kind == "litellm"}
 
 
-def _find(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
+def find_named(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
+    """An owner's conversation by Foldgate's id or the client's. NotFound where there is none."""
     found = None
     for owner_pk in owners_named(connection, owner, user):
         found = found or find_conversation(connection, owner_pk, id)

@@ -1,4 +1,4 @@
-"""``foldgate policies``: what a policies file says, before it is put to use."""
+"""``foldgate policies``: what a policies file says, and what it does to a conversation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from pathlib import Path
 
 import click
 
+from gateway.cli.explain import explain_command
 from gateway.policy_file import PolicyFileError, Problem, load_policies
 
 
 @click.group("policies")
 def policies_group() -> None:
     """Look into a policies file."""
+
+
+policies_group.add_command(explain_command)
 
 
 @policies_group.command("check")

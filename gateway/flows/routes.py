@@ -154,13 +154,25 @@ def _stay(
     old = _find_usable(view, view.last)
     if old is not None and not spot.head.opens:
         return Choice(old, HOME, False), None
-    if old is not None and offer.settings[old].policy.name == target.policy.name:
-        return choice, None  # one view of two backends
-    ground = find_ground(connection, spot, target)
-    progress = open_migration(connection, ground.site, ground.fold, backend=target.backend)
+    progress = open_move(connection, spot, view, offer, choice.index)
     if progress is None or old is None:
         return choice, progress
     return Choice(old, MIGRATING, False), progress
+
+
+def open_move(
+    connection: Connection, spot: Spot, view: View, offer: Offer, to: int
+) -> Progress | None:
+    """Ask at once for what the view of this tier lacks, where the conversation would be moved to
+    it; None where it lacks nothing."""
+    target = offer.settings[to]
+    old = next((s for s in offer.settings if s.backend == view.last), None)
+    if view.last in (None, target.backend):
+        return None
+    if old is not None and old.policy.name == target.policy.name:
+        return None  # one view of two backends
+    ground = find_ground(connection, spot, target)
+    return open_migration(connection, ground.site, ground.fold, backend=target.backend)
 
 
 def _find_usable(view: View, backend: str) -> int | None:
@@ -173,10 +185,10 @@ def _find_usable(view: View, backend: str) -> int | None:
 
 def _refused(offer: Offer) -> Exception:
     off = {name: reason for name, reason in offer.off.items() if name in offer.local}
-    return no_backend(offer.model, off) if off else is_private(offer.model)
+    return no_backend(offer.model, off) if off else _private(offer.model)
 
 
-def is_private(model: str) -> Forbidden:
+def _private(model: str) -> Forbidden:
     return Forbidden(
         f"This conversation is private and stays on this machine, where `{model}` has no backend. "
         "Ask for a model with a local one.",

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.folds import Site, sizes
-from gateway.store import memory
+from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node
+from gateway.wire.json_text import loads
 from policies.budget import limits_of
 from policies.messages import message_chars
 from policies.schema import Policy
@@ -53,6 +54,15 @@ class Spot:
     system: System
     first_ratio: float
     now_ms: int
+
+
+def last_system(connection: Connection, conversation_pk: int) -> tuple[System, int | None]:
+    """The system texts of a conversation's newest turn, and their row."""
+    last = attempts.last_system(connection, conversation_pk)
+    if last is None:
+        return [], None
+    stored = loads(transcript.system_text(connection, last))
+    return [(int(depth), message) for depth, message in stored], last
 
 
 @dataclass(frozen=True, slots=True)

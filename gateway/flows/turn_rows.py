@@ -22,14 +22,22 @@ from gateway.flows.offers import Offer, sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
 from gateway.flows.routes import Decision, asker_of, decide
-from gateway.flows.sites import Setting, Spot, System, find_ground, fixed_chars, make_site
+from gateway.flows.sites import (
+    Setting,
+    Spot,
+    System,
+    find_ground,
+    fixed_chars,
+    last_system,
+    make_site,
+)
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.view import Tail, TailMessage
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
 from gateway.store.moves import Progress
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
-from gateway.wire.json_text import dumps, loads
+from gateway.wire.json_text import dumps
 from policies.budget import first_ratio, learn_ratio, limits_of
 from policies.messages import canonical_message
 
@@ -252,11 +260,7 @@ def _system(
         return placed, transcript.ensure_system_text(connection, pk, body, now_ms)
     if placement.offset == 0:
         return [], None
-    last = attempts.last_system(connection, pk)
-    if last is None:
-        return [], None
-    stored = loads(transcript.system_text(connection, last))
-    return [(int(depth), message) for depth, message in stored], last
+    return last_system(connection, pk)
 
 
 def _show(

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from gateway.clock import iso
 from gateway.store.prepared import Prepared
 from gateway.store.tables import Attempt, Conversation
 
@@ -195,6 +196,37 @@ def last_policy(connection: Connection, conversation_pk: int) -> str | None:
         .limit(1)
     ).scalar()
     return found
+
+
+def list_rules(connection: Connection, conversation_pk: int, *, limit: int) -> list[dict[str, Any]]:
+    """Which rule sent a conversation's newest attempts where, newest first. rule is None for
+    attempts of before there were rules."""
+    rows = connection.execute(
+        select(
+            attempts.c.started_ms,
+            attempts.c.model,
+            attempts.c.backend,
+            attempts.c.policy,
+            attempts.c.rule,
+            attempts.c.view_kind,
+            attempts.c.state,
+        )
+        .where(attempts.c.conversation_pk == conversation_pk)
+        .order_by(attempts.c.pk.desc())
+        .limit(limit)
+    )
+    return [
+        {
+            "at": iso(row.started_ms),
+            "model": row.model,
+            "backend": row.backend,
+            "policy": row.policy,
+            "rule": row.rule,
+            "view": row.view_kind,
+            "state": row.state,
+        }
+        for row in rows
+    ]
 
 
 NOT_STORED = "the database refused it"

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gateway.store import memory
-from gateway.store.attempts import attempts
+from gateway.store.attempts import attempts, last_server
 from gateway.store.tables import Job
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from policies.routing import MIGRATING
@@ -71,15 +71,25 @@ def count_progress(
     )
 
 
+def _is_sent_on(connection: Connection, conversation: ConversationRow) -> bool:
+    """Whether somebody chose another backend for it since its last answer."""
+    if conversation.route is None:
+        return False
+    return conversation.route != last_server(connection, conversation.pk)
+
+
 def find_progress(connection: Connection, conversation: ConversationRow) -> Progress | None:
-    """The move that a conversation's newest turn waited for; None where it waited for none."""
+    """The move that a conversation's newest turn waited for, or that its next one will wait for;
+    None where it waits for none."""
     rule = connection.execute(
         select(attempts.c.rule)
         .where(attempts.c.conversation_pk == conversation.pk)
         .order_by(attempts.c.pk.desc())
         .limit(1)
     ).scalar()
-    if rule != MIGRATING or conversation.head_pk is None:
+    if conversation.head_pk is None:
+        return None
+    if rule != MIGRATING and not _is_sent_on(connection, conversation):
         return None
     found = connection.execute(
         select(jobs.c.payload)

@@ -210,6 +210,12 @@ def ensure_owner(connection: Connection, name: str, user: str, now_ms: int) -> i
     return new_pk(made)
 
 
+def owner_by_pk(connection: Connection, pk: int) -> tuple[str, str]:
+    """(name, forwarded user) of an owner's row number taken from another row."""
+    row = connection.execute(select(owners.c.name, owners.c.user).where(owners.c.pk == pk)).one()
+    return row.name, row.user
+
+
 def _conversation(row: Any) -> ConversationRow | None:
     return None if row is None else record(ConversationRow, row)
 
