@@ -191,7 +191,7 @@ class Meters:
         self._migrations = self._counter(
             "migrations", "Moves to another backend by how far they came", "backend", "event"
         )
-        self._parked = self._counter("jobs_parked", "Background work given up", "kind", "cause")
+        self._parked = self._counter("jobs_parked", "Background work given up", "kind")
         self._jobs = self._gauge("jobs", "Background work in the database", "kind", "state")
         self._overdue = Gauge(
             "foldgate_jobs_overdue_seconds",
@@ -206,6 +206,8 @@ class Meters:
         """
         for backend in backends:
             self._circuit_opened(backend)
+            self._queue_refused(backend)
+            self._half_reads(backend)
             for kind in ("chapter", "gist"):
                 self._asked(backend, kind)
                 self._accepted(backend, kind)
@@ -217,7 +219,7 @@ class Meters:
             for reason in ("stop", "length"):
                 self._finishes(backend, policy, reason)
         for kind in ("chapter", "gist"):
-            self._parked(kind, OTHER)
+            self._parked(kind)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Everything as Prometheus or OpenMetrics reads it, with its content type; `accept` is
@@ -361,9 +363,9 @@ class Meters:
         counted as a fold of kind migration."""
         self._migrations(backend, event).inc()
 
-    def job_parked(self, kind: str, cause: str) -> None:
-        """A piece of background work was given up and waits for a person."""
-        self._parked(kind, cause).inc()
+    def job_parked(self, kind: str) -> None:
+        """A piece of background work was given up and waits for a person; its row says why."""
+        self._parked(kind).inc()
 
     def count_jobs(self, counts: Iterable[tuple[str, str, int]], overdue_seconds: float) -> None:
         """The queue as the database holds it: (kind, state, rows)."""

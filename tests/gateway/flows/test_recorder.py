@@ -132,7 +132,7 @@ async def test_a_content_that_a_provider_refuses_is_kept_as_a_rejection(tmp_path
 async def test_work_that_is_given_up_is_counted_and_its_stand_in_too(tmp_path: Path) -> None:
     ctx = build(tmp_path, Listed("glm", fault(FaultKind.BAD_REQUEST)))
     await run(ctx)
-    assert read(ctx.meters, "foldgate_jobs_parked_total") == {"chapter/bad_request": 1}
+    assert read(ctx.meters, "foldgate_jobs_parked_total") == {"chapter": 1}
     assert read(ctx.meters, "foldgate_stand_ins_total") == {"chapter/ahead": 1}
 
 
