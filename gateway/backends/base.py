@@ -3,7 +3,7 @@
 A backend never retries and never chooses another backend: one owner of retries stands above it.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -30,7 +30,8 @@ class Call:
     `messages` are JSON objects in UTF-8, one each, as the view made them; they are joined, not
     parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
     passes what may pass. `max_tokens` is always sent. `conversation` says whose prompt this is (a
-    text that stays the same, None for nobody's): slots belong to conversations. `deadline`: the
+    text that stays the same, None for nobody's): slots belong to conversations. `stable`: so many messages
+    in front (system texts, memory) stay as they are until the next fold. `deadline`: the
     event loop's seconds at which a client would give up; by then a whole answer has ended, and a
     streamed one waits in no line of the gateway's. `trace` is filled in by the backend.
     """
@@ -42,6 +43,7 @@ class Call:
     purpose: Purpose
     request_id: str
     conversation: str | None = None
+    stable: int = 0
     deadline: float | None = None
     trace: Trace = field(default_factory=Trace, compare=False)
 
@@ -78,11 +80,19 @@ class SlotCare(Protocol):
     """The slots of a server that keeps the prompts of conversations.
 
     `cautions`: what is unsafe or unwise in how the server was started, in words for people, as far
-    as `check` found; `is_checked`: whether it has been asked.
+    as `check` found; `is_checked`: whether it has been asked. `when_refused` is called for each
+    call that found the line full.
     """
 
     cautions: tuple[str, ...]
     is_checked: bool
+    when_refused: Callable[[], None]
+
+    def waiting(self) -> int:
+        """Chats and auxiliary requests that wait for a slot."""
+
+    def in_flight(self) -> int:
+        """Slots at work for this program."""
 
     async def check(self, *, is_alone: bool = False) -> tuple[str, ...]:
         """Ask the server how it was started. is_alone: nobody but this program uses the server, so

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.slots import Dropped, Lease, SlotKeeper
+from gateway.backends.slots import Dropped, Lease, QueueFull, SlotKeeper
 from gateway.backends.waiting_line import Wish
 from policies.schema import LlamaCppBackend
 
@@ -85,6 +85,7 @@ class SlotCare:
         )
         self.cautions: tuple[str, ...] = ()
         self.is_checked = False
+        self.when_refused: Callable[[], None] = lambda: None
         self._backend = backend
         self._wanted_background = config.background_slots
         self._ask = ask
@@ -96,9 +97,22 @@ class SlotCare:
 
     async def lease(self, call: Call) -> Lease:
         """Leave to send a call, waited for; told in its trace. Raises as SlotKeeper.lease."""
-        lease = await self.keeper.lease(Wish(call.purpose, call.conversation, width=_width(call)))
+        try:
+            wish = Wish(call.purpose, call.conversation, width=_width(call))
+            lease = await self.keeper.lease(wish)
+        except QueueFull:
+            self.when_refused()
+            raise
         call.trace.slot, call.trace.queued = lease.slot, lease.queued
         return lease
+
+    def waiting(self) -> int:
+        """Chats and auxiliary requests that wait for a slot."""
+        return self.keeper.waiting
+
+    def in_flight(self) -> int:
+        """Slots at work for this program."""
+        return self.keeper.in_flight
 
     def end(self, lease: Lease, *, is_settled: bool) -> None:
         """A request is over. is_settled: the server told its end itself; else its slot is looked

@@ -67,6 +67,7 @@ class Context:
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
         self.slots = SlotWatch(self.store, self.backends, self.clock)
+        self.slots.report_to(self.meters)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from gateway.backends.base import Backend, SlotCare
 from gateway.backends.faults import UpstreamFault
 from gateway.clock import Clock
+from gateway.meters import Meters
 from gateway.store.engine import Store
 from gateway.store.wipes import Wipe, close_wipes, open_wipes, slot_owners
 
@@ -35,6 +37,12 @@ class SlotWatch:
         self._tasks: set[asyncio.Task[None]] = set()
         self._rounds = 0
         self._told: dict[str, tuple[str, ...]] = {}
+
+    def report_to(self, meters: Meters) -> None:
+        """Let these show each server's line and count who was turned away."""
+        for name, care in self._cares().items():
+            meters.watch_queue(name, care.waiting, care.in_flight)
+            care.when_refused = partial(meters.queue_refused, name)
 
     async def start(self) -> None:
         """Know again whose slots are whose, and what must not be used; then begin to look."""
