@@ -7,7 +7,7 @@ next turn plans what is still missing, on whatever branch and for whatever backe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -33,7 +33,7 @@ from policies.backlog import plan_backlog, plan_warm
 from policies.budget import limits_of
 from policies.generations import plan_gist_ahead
 from policies.schema import Policy
-from policies.values import Limits
+from policies.values import Limits, Mark, ViewState
 
 _LIVE = ("queued", "leased")
 
@@ -54,7 +54,7 @@ def open_migration(
     order = Order(site.conversation.pk, site.policy.name, site.now_ms, site.now_ms, more)
     while True:
         loaded = load_state(connection, site, fold)
-        backlog = plan_backlog(site.limits, loaded.state)
+        backlog = plan_backlog(site.limits, _at_message(site, loaded.state))
         if backlog is None:
             return None
         add_spans(connection, order, loaded, backlog.spans)
@@ -69,6 +69,14 @@ def open_migration(
         policy=site.policy.name,
         head=site.head,
     )
+
+
+def _at_message(site: Site, state: ViewState) -> ViewState:
+    """The view with the user message that a move is decided at: between two turns, with one that
+    says nothing yet."""
+    if site.head.opens:
+        return state
+    return replace(state, tail=(*state.tail, Mark(site.head.depth + 1, 0, opens=True)))
 
 
 def _hurry_chapters(connection: Connection, site: Site, order: Order, loaded: Loaded) -> bool:

@@ -144,7 +144,8 @@ class Policy(Part):
     """What may be tried on the next tier though the same bytes would fail again: a refusal of the
     content, a prompt that the backend found too long."""
     keep_warm: bool = False
-    """Chapters are made ahead of any need, for the day of a migration to a smaller view."""
+    """After each turn the smaller views of the model's other tiers get their chapters too, for the
+    day of a move or an outage."""
     ttl: Annotated[Seconds, Field(ge=3_600)] | None = None
     """Seconds after its last turn at which a whole conversation is deleted; none: never."""
 

@@ -13,14 +13,13 @@ def _file(policy: Policy) -> PolicyFile:
 
 
 def test_what_is_left_out_is_not_mentioned() -> None:
-    assert find_waiting(_file(Policy())) == []
+    assert find_waiting(_file(Policy(keep_warm=True))) == []
     assert find_waiting(_file(Policy(recall=Recall(budget=0)))) == []
 
 
 def test_each_waiting_key_is_named() -> None:
-    policy = Policy(ttl=86_400.0, keep_warm=True, recall=Recall(budget=900))
+    policy = Policy(ttl=86_400.0, recall=Recall(budget=900))
     assert find_waiting(_file(policy)) == [
         "policies.fold.ttl has no effect yet; nothing is deleted by age",
-        "policies.fold.keep_warm has no effect yet",
         "policies.fold.recall.budget has no effect yet; nothing is recalled",
     ]
