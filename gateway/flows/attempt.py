@@ -119,11 +119,11 @@ async def prepare_smaller(
     ctx: Context,
     incoming: Incoming,
     request_id: str,
-    tiers: list[Tier],
     failed: Prepared,
     fault: UpstreamFault,
 ) -> Prepared:
-    """After an overflow that no estimate foresaw: cut to fit by the error's own numbers."""
+    """After an overflow that no estimate foresaw: cut to fit by the error's own numbers. Here or
+    not at all: what a backend refused goes to another only where the policy says so."""
     window = fault.window_tokens or failed.setting.window
     if window is None:
         raise fault
@@ -133,8 +133,8 @@ async def prepare_smaller(
     setting = replace(old, window=window, reserve=reserve)
     begun = await _cut(ctx, setting, failed.begun, tokens, was_sent=True)
     if begun is None:
-        return await _overflow(ctx, incoming, request_id, tiers, setting, failed.begun)
-    return await _fit(ctx, incoming, request_id, tiers, setting, begun)
+        return await _overflow(ctx, incoming, request_id, [], setting, failed.begun)
+    return await _fit(ctx, incoming, request_id, [], setting, begun)
 
 
 async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
@@ -300,6 +300,7 @@ def _prepared(
     dropped = backend.dropped_params(params)
     if incoming.request.max_tokens and max_tokens < incoming.request.max_tokens:
         dropped = (*dropped, "max_tokens")
+    sight, chars = _sight(setting, begun, messages, params), prompt_chars(begun)
     call = Call(
         messages=messages,
         params=params,
@@ -308,8 +309,8 @@ def _prepared(
         purpose="chat",
         request_id=request_id,
         conversation=begun.conversation.id,
+        stable=sight.leading + sight.memory,
     )
-    sight, chars = _sight(setting, begun, messages, params), prompt_chars(begun)
     key = begun.conversation.pk, setting.backend
     move = ctx.prefixes.compare(
         key, sight, messages, prompt_chars=chars, image_chars=setting.image_chars

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.backends.base import Chunk, Completion
-from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.base import Call, Chunk, Completion
+from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded
 from gateway.flows.attempt import (
     GONE,
@@ -26,12 +26,14 @@ from gateway.flows.attempt import (
     prepare_tier,
     settle,
 )
+from gateway.flows.circuits import Passage
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
 from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
+from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_end, tell_span
 from gateway.flows.turn_rows import Ending, finish_turn
 from gateway.prompts.view import render_reply
@@ -41,20 +43,6 @@ from policies.budget import estimate_tokens, is_half_read
 from policies.schema import Tier
 
 log = logging.getLogger("foldgate.turn")
-
-ATTEMPTS = 3
-_ELSEWHERE = frozenset(
-    {
-        FaultKind.UNAVAILABLE,
-        FaultKind.LOADING,
-        FaultKind.OVERLOADED,
-        FaultKind.AUTH,
-        FaultKind.NOT_FOUND,
-        FaultKind.TIMEOUT,
-        FaultKind.SERVER,
-    }
-)
-_ONCE_MORE = frozenset({FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER})
 
 
 @dataclass(slots=True)
@@ -70,8 +58,8 @@ class Turn:
     request_id: str
     prepared: Prepared
     tiers: list[Tier]
+    recovery: Recovery
     is_sent: bool = False
-    attempts: int = 1
     first_fault: UpstreamFault | None = None
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
     span: Span = field(default_factory=Span)
@@ -107,13 +95,18 @@ class Turn:
         held: list[Chunk] = []
         with self._running():
             try:
-                async with aclosing(self._upstream()) as chunks:
-                    async for chunk in chunks:
-                        reply.feed(chunk.parsed)
-                        if reply.finish_reason is None:
-                            yield chunk
-                        else:
-                            held.append(chunk)  # the end is told once the reply is safe
+                with self._circuit() as passage:
+                    is_probe = passage.is_probe
+                    async with aclosing(self._upstream()) as chunks:
+                        async for chunk in chunks:
+                            if is_probe:
+                                is_probe = False
+                                passage.note_beginning()
+                            reply.feed(chunk.parsed)
+                            if reply.finish_reason is None:
+                                yield chunk
+                            else:
+                                held.append(chunk)  # the end is told once the reply is safe
             except BaseException as error:
                 await to_the_end(self._finish_failed(error))
                 raise
@@ -121,15 +114,23 @@ class Turn:
         for chunk in held:
             yield chunk
 
+    def _call(self) -> Call:
+        """The attempt's call, with what is left of the client's patience."""
+        return replace(self.prepared.call, deadline=self.recovery.deadline)
+
+    def _circuit(self) -> AbstractContextManager[Passage]:
+        return self.ctx.circuits.call(self.prepared.backend.name)
+
     def _upstream(self) -> AsyncGenerator[Chunk]:
-        stream: Any = self.prepared.backend.stream(self.prepared.call)
+        stream: Any = self.prepared.backend.stream(self._call())
         return stream  # type: ignore[no-any-return]
 
     async def _whole(self) -> Completion:
         self.reply = ReplyBuilder()
         with self._running():
             try:
-                completion = await self.prepared.backend.complete(self.prepared.call)
+                with self._circuit():
+                    completion = await self.prepared.backend.complete(self._call())
                 self.reply = ReplyBuilder.from_completion(completion.parsed)
             except BaseException as error:
                 await to_the_end(self._finish_failed(error))
@@ -249,38 +250,38 @@ class Turn:
 
         Where a fallback failed too, the client is told the fault that led to it.
         """
-        first = self.first_fault or fault
-        if self.attempts >= ATTEMPTS:
+        first, failed = self.first_fault or fault, self.prepared
+        step = await self.recovery.plan(fault, failed.setting, self.tiers)
+        place = (self.ctx, self.incoming, self.request_id)
+        if step.step == "give up":
             raise first
-        self.attempts += 1
-        backend = self.prepared.backend.name
-        told = self.attempts - 1, self.request_id, backend, fault.kind
-        log.info("attempt %d of %s: %s ended it: %s", *told)
-        place = (self.ctx, self.incoming, self.request_id, self.tiers)
-        if fault.kind is FaultKind.OVERFLOW and self.attempts == 2:
-            self.prepared = await prepare_smaller(*place, self.prepared, fault)
-        elif fault.kind in _ELSEWHERE and self.tiers:
+        if step.step == "smaller":
+            self.prepared = await prepare_smaller(*place, failed, fault)
+        elif step.step == "again":
+            self.prepared = await prepare_again(*place, self.tiers, failed)
+        else:
             self.first_fault = first
             try:
-                self.prepared = await prepare_tier(*place, self.prepared.begun.question)
+                question = failed.begun.question
+                self.prepared = await prepare_tier(*place, self.tiers, question)
             except ContextLengthExceeded:
                 raise first from None
-        elif fault.kind in _ONCE_MORE and self.attempts == 2:
-            self.prepared = await prepare_again(*place, self.prepared)
-        else:
-            raise first
 
 
 def _whole_ms(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
-async def open_turn(ctx: Context, incoming: Incoming, request_id: str) -> Turn:
+async def open_turn(
+    ctx: Context, incoming: Incoming, request_id: str, deadline: float | None = None
+) -> Turn:
     """Store a request and make its first attempt ready; nothing was sent upstream yet.
 
-    Raises GatewayError: unknown model, every tier off, a message that fits no window.
+    deadline: the event loop's seconds by which the client must have been told, None where it is
+    patient. Raises GatewayError: unknown model, every tier off, a message that fits no window.
     """
     tiers: list[Tier] = []
     prepared = await prepare_first(ctx, incoming, request_id, tiers)
     ctx.prefills.arrive(prepared.begun.conversation.pk)
-    return Turn(ctx, incoming, request_id, prepared, tiers)
+    recovery = Recovery(ctx, request_id, incoming.request.model, deadline)
+    return Turn(ctx, incoming, request_id, prepared, tiers, recovery)

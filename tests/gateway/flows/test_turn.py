@@ -304,7 +304,9 @@ async def test_before_the_first_byte_the_next_tier_serves_with_its_own_view(
     assert house.told(other.conversation)[-2] == ("user", "go on")
 
 
-@pytest.mark.parametrize("kind", [FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER])
+@pytest.mark.parametrize(
+    "kind", [FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.SERVER, FaultKind.MALFORMED]
+)
 async def test_what_may_do_better_is_sent_once_more(house: House, kind: FaultKind) -> None:
     """B07, B22: an empty success is a failure, tried once more."""
     house.local.answers = [fault(kind)]
@@ -317,7 +319,7 @@ async def test_what_may_do_better_is_sent_once_more(house: House, kind: FaultKin
     assert house.local.answers == ["never"]
 
 
-@pytest.mark.parametrize("kind", [FaultKind.REFUSED, FaultKind.BAD_REQUEST, FaultKind.MALFORMED])
+@pytest.mark.parametrize("kind", [FaultKind.REFUSED, FaultKind.BAD_REQUEST])
 async def test_what_would_fail_again_is_not_sent_again(house: House, kind: FaultKind) -> None:
     house.local.answers = [fault(kind)]
     with pytest.raises(UpstreamFault) as told:
