@@ -23,8 +23,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 
 Prefilled = Literal["done", "dropped", "failed"]
-Migrated = Literal["begun", "ready", "given-up"]
-Step = Literal["again", "smaller", "elsewhere", "waited"]
+Migrated = Literal["waiting", "early", "done"]
 
 NONE = "none"
 """The value of a label where there is nothing to say: an empty one would be no label at all."""
@@ -189,7 +188,7 @@ class Meters:
             "fold_span_chars", "Characters that a fold took out", _CHARS, "policy"
         )
         self._migrations = self._counter(
-            "migrations", "Moves to another backend by how far they came", "backend", "event"
+            "migrations", "Turns of conversations on the move, by backend to be", "backend", "event"
         )
         self._parked = self._counter("jobs_parked", "Background work given up", "kind")
         self._jobs = self._gauge("jobs", "Background work in the database", "kind", "state")
@@ -255,8 +254,8 @@ class Meters:
         if finish is not None:
             self._finishes(backend, policy, finish).inc()
 
-    def retried(self, backend: str, fault: str, step: Step) -> None:
-        """A fault of this backend is followed by another attempt."""
+    def retried(self, backend: str, fault: str, step: str) -> None:
+        """A fault of this backend is followed by another attempt: again, smaller or elsewhere."""
         self._retries(backend, fault, step).inc()
 
     def tokens_used(
@@ -359,8 +358,9 @@ class Meters:
             self._span(policy).observe(span)
 
     def migrated(self, backend: str, event: Migrated) -> None:
-        """A move towards this backend began, has all its chapters, or was given up. Its fold is
-        counted as a fold of kind migration."""
+        """A turn of a conversation that is to move to this backend: it stayed where it was because
+        chapters are missing (waiting), had to go all the same (early), or went with all of them
+        (done)."""
         self._migrations(backend, event).inc()
 
     def job_parked(self, kind: str) -> None:

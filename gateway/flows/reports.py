@@ -8,8 +8,10 @@ from typing import Literal
 from gateway.flows.context import Context
 from gateway.flows.sites import Setting
 from gateway.flows.turn_rows import Begun, Ending
+from gateway.meters import Migrated
 from gateway.traces import Span
 from gateway.trail import learn_conversation
+from policies.routing import MIGRATING
 
 log = logging.getLogger("foldgate.turn")
 
@@ -20,8 +22,13 @@ def tell_fold(ctx: Context, begun: Begun) -> None:
     """A view was committed: whose it is, and what was folded for it if anything was."""
     learn_conversation(begun.conversation.id)
     news, setting = begun.news, begun.setting
+    if begun.progress is not None:
+        event: Migrated = "waiting" if begun.rule == MIGRATING else "early"
+        ctx.meters.migrated(begun.progress.backend, event)
     if news is None:
         return
+    if news.kind == "migration":
+        ctx.meters.migrated(setting.backend, "done")
     ctx.meters.folded(setting.backend, setting.policy.name, news.kind, news.span)
     if news.chapters:
         ctx.meters.stand_ins_made("chapter", _MADE, news.chapters)

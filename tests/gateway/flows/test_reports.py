@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.logs import JsonLines
+from gateway.store import transcript
 from gateway.traces import OpenTelemetryTraces
 from gateway.trail import Trail, following
 from tests.gateway.house import House, Say, assistant, deltas, user
@@ -140,6 +141,33 @@ async def test_a_hard_cut_is_counted_and_logged_with_its_stand_ins(
     lines = [json.loads(line) for line in heard.getvalue().splitlines()]
     (cut,) = [line for line in lines if "hard cut" in line["message"]]
     assert (cut["level"], cut["backend"], cut["policy"]) == ("warning", "local", "small")
+
+
+async def test_a_move_is_counted_while_it_waits_and_when_it_is_made(house: House) -> None:
+    """Two turns before the chapters are there, one with them; a fallback is counted too."""
+    history: list[Say] = []
+    for _ in range(30):
+        history.append(user(f"m{len(history)} {LONG}"))
+        said = await house.say(*history, id="c", model="cloudy")
+        history.append(assistant(said.text))
+    house.local.answers = [UpstreamFault(FaultKind.TIMEOUT, "it was slow")] * 3
+    await house.say("hi", id="other", model="both")
+    retried = count(house, "retries_total")
+    assert retried["local/timeout/elsewhere"] == 1
+    house.local.answers.clear()
+    await house.say(*history, user("go on"), id="c", model="both")
+    pk = house.conversation("c").pk
+    house.store.writing(transcript.route_conversation, pk, "local")
+    for at in range(2):
+        await house.say(*history, user(f"go on {at}"), id="c", model="both")
+    waited = count(house, "migrations_total")["local/waiting"]
+    assert waited >= 2
+    while house.write_chapters() + house.write_gists():
+        pass
+    said = await house.say(*history, user("and now"), id="c", model="both")
+    assert said.turn.prepared.backend.name == "local"
+    assert count(house, "migrations_total") == {"local/waiting": waited, "local/done": 1}
+    assert count(house, "folds_total") == {"small/migration": 1}
 
 
 async def test_a_message_that_no_window_holds_is_a_failed_attempt(house: House) -> None:
