@@ -30,8 +30,8 @@ class Call:
     `messages` are JSON objects in UTF-8, one each, as the view made them; they are joined, not
     parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
     passes what may pass. `max_tokens` is always sent. `conversation` says whose prompt this is (a
-    text that stays the same, None for nobody's): slots belong to conversations. `stable`: so many messages
-    in front (system texts, memory) stay as they are until the next fold. `deadline`: the
+    text that stays the same, None for nobody's): slots belong to conversations. `stable`: so many
+    messages in front (system texts, memory) stay as they are until the next fold. `deadline`: the
     event loop's seconds at which a client would give up; by then a whole answer has ended, and a
     streamed one waits in no line of the gateway's. `trace` is filled in by the backend.
     """

@@ -23,6 +23,7 @@ from gateway.backends.answers import (
     read_completion,
 )
 from gateway.backends.base import Call, Chunk, Completion, Health
+from gateway.backends.cache_marks import cache_options, mark_prefix
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.waits import Waits
 from gateway.wire.json_text import dump_bytes, loads
@@ -273,7 +274,7 @@ class Cloud:
         try:
             reply = await library.litellm.acompletion(
                 model=config.model,
-                messages=self._decode(call.messages),
+                messages=self._messages(call, library.provider),
                 api_key=key,
                 client=library.make_client(tap, key, config.api_base),
                 stream=call.stream,
@@ -283,6 +284,7 @@ class Cloud:
                 num_retries=0,
                 drop_params=True,
                 **self._pass(call.params),
+                **cache_options(library.provider, call),
                 **options,
             )
         except Exception as error:  # of a library with a hundred providers
@@ -294,6 +296,11 @@ class Cloud:
         if tap.fault is not None:
             raise tap.fault
         return reply
+
+    def _messages(self, call: Call, provider: str) -> list[dict[str, Any]]:
+        decoded = self._decode(call.messages)
+        mark_prefix(provider, self._config.model, call, decoded)
+        return decoded
 
     def _decode(self, messages: Sequence[bytes]) -> list[dict[str, Any]]:
         decoded: list[dict[str, Any]] = [

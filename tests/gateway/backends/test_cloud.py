@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -316,3 +317,20 @@ async def test_an_answer_without_end_is_read_to_a_bound(
     _, fault = await take_whole(make_cloud(server), make_call(stream=False))
     assert fault is not None
     assert (fault.kind, "without end" in fault.what) == (K.MALFORMED, True)
+
+
+async def test_a_conversation_is_named_to_its_provider(server: FaultServer) -> None:
+    """As each provider wants it: in the body, in a header, or not at all."""
+    for provider, header, key in (
+        ("openai", None, "conv_7"),
+        ("xai", "conv_7", None),
+        ("deepseek", None, None),
+    ):
+        backend = make_cloud(server, f"{provider}/m")
+        server.play(GOOD)
+        call = replace(make_call(), conversation="conv_7")
+        assert (await take(backend, call))[1] is None
+        request = server.chats[-1]
+        assert request.headers.get("x-grok-conv-id") == header
+        assert request.json.get("prompt_cache_key") == key
+        await backend.aclose()
