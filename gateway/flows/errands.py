@@ -24,6 +24,7 @@ from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.prompts.span import span_lines
 from gateway.store.origins import Origin, find_origin
+from gateway.trail import learn_conversation
 from policies.generations import GREAT_STACK
 from policies.language import language_of
 from policies.retries import Cause, plan_retry
@@ -67,6 +68,7 @@ class Errands:
         origin = await store.read(find_origin, job.conversation_pk)
         if origin is None:
             return
+        learn_conversation(origin.id)
         policy = self._policy(job, origin)
         if policy is None:
             said = f"the policy {job.policy} is not in policies.yaml any more"

@@ -164,6 +164,7 @@ async def test_the_log_names_the_job_and_tells_no_word_of_the_story(
     await run(ctx)
     lines = [json.loads(line) for line in heard.getvalue().splitlines()]
     assert {line["job"] for line in lines} == {"chapter:1"}
+    assert {line["conversation"][:5] for line in lines} == {"conv_"}
     assert any("is judged out: refusal" in line["message"] for line in lines)
     assert any("builtins.ValueError" in line.get("error", "") for line in lines)
     for text in (*STORY, REFUSAL):
