@@ -157,6 +157,17 @@ async def test_bad_values_are_told(door: Door, query: str) -> None:
         assert answer.json()["error"]["param"] == query.split("=")[0]
 
 
+async def test_the_prefix_report_of_the_newest_turns(door: Door) -> None:
+    conversation, nodes = door.store.writing(add_conversation, talk(3))
+    door.store.writing(add_memory, conversation, nodes)
+    path = f"/api/conversations/{conversation.id}/prefix"
+    (turn,) = (await door.get(path)).json()["turns"]
+    assert (turn["asked"], turn["view"], turn["prompt_tokens"]) == (nodes[4].id, "folded", 10)
+    assert (turn["reused"], turn["expected"], turn["moved_by"]) == (None, None, None)
+    assert (await door.get(f"{path}?limit=0")).status_code == 400
+    assert (await door.get("/api/conversations/conv_none/prefix")).status_code == 404
+
+
 async def test_lists_are_newest_first_and_paged(door: Door) -> None:
     made = [
         door.store.writing(add_conversation, talk(1), now_ms=NOW + at)[0].id for at in (5, 9, 9, 1)

@@ -38,6 +38,7 @@ def test_show_as_json(run: Run, seeded: Seeded) -> None:
     assert [m["id"] for m in shown["messages"]] == [node.id for node in seeded.nodes]
     assert shown["messages"][-1]["content"] == "half \ud83d, 全部, 👍"
     assert shown["memory"]["views"][0]["border"] == seeded.nodes[1].id
+    assert shown["prefix"][0]["asked"] == seeded.nodes[4].id
     last = json.loads(run("conversations", "show", "chat-1", "--last", "2", "--json").stdout)
     assert last["messages"] == shown["messages"][-2:]
 
@@ -48,6 +49,8 @@ def test_show_for_people(run: Run, seeded: Seeded) -> None:
     assert lines[0] == "2023-11-14T22:13:20.000Z  user: ask? 00000"
     assert lines[-1].endswith("user: half �, 全部, 👍")
     assert "view of local-fold: memory 321, verbatim" in done.stderr
+    told = "prompt of 10 tokens on local-glm: ? used again, ? expected"
+    assert told in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize("command", ["show", "export", "delete"])
