@@ -14,11 +14,13 @@ Purpose = Literal["chat", "summary", "gist", "auxiliary", "prefill"]
 class Trace:
     """What a backend learned about one call while it made it; seconds, None where it cannot tell.
 
-    slot: of llama-server. queued: waited for a slot inside the gateway. first_token: from the
-    moment the request left the queue to the first piece of the reply.
+    slot: of llama-server; is_own: nobody else was served in it since this conversation was.
+    queued: waited for a slot inside the gateway. first_token: from the moment the request left the
+    queue to the first piece of the reply.
     """
 
     slot: int | None = None
+    is_own: bool | None = None
     queued: float | None = None
     first_token: float | None = None
 

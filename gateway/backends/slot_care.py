@@ -103,7 +103,8 @@ class SlotCare:
         except QueueFull:
             self.when_refused()
             raise
-        call.trace.slot, call.trace.queued = lease.slot, lease.queued
+        call.trace.slot, call.trace.is_own = lease.slot, lease.is_own
+        call.trace.queued = lease.queued
         return lease
 
     def waiting(self) -> int:

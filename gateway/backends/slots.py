@@ -92,12 +92,14 @@ class Slot:
 
 @dataclass(eq=False, slots=True)
 class Lease:
-    """Leave to send one request. slot: where it must go, None where the server chooses. queued:
-    seconds waited. Say `read` at the first piece of the reply and `end` when it is over."""
+    """Leave to send one request. slot: where it must go, None where the server chooses; is_own:
+    the conversation owned it already. queued: seconds waited. Say `read` at the first piece of the
+    reply and `end` when it is over."""
 
     keeper: SlotKeeper
     wish: Wish
     slot: int | None
+    is_own: bool | None
     queued: float
     began: float
     width: int
@@ -314,7 +316,8 @@ class SlotKeeper:
         now, wish = self._clock(), waiter.wish
         number = None if slot is None else slot.number
         width = 1 if self.pinned else min(wish.width, self.total or wish.width)
-        lease = Lease(self, wish, number, max(0.0, now - waiter.since), now, width)
+        is_own = None if slot is None else slot.owner == wish.conversation
+        lease = Lease(self, wish, number, is_own, max(0.0, now - waiter.since), now, width)
         if wish.purpose != "wipe":
             self._reader = lease
         self.in_flight += width

@@ -111,13 +111,15 @@ UNCOMPARED = Move()
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a backend said of one prompt: tokens, and the slot where it has them."""
+    """What a backend said of one prompt: tokens, and the slot where it has them; is_own: the slot
+    was this conversation's since its prompt before."""
 
     prompt_chars: int
     prompt_tokens: int | None
     cached_tokens: int | None
     slot: int | None
     is_cloud: bool
+    is_own: bool | None = None
 
 
 @dataclass(slots=True)
@@ -301,13 +303,14 @@ def name_cause(move: Move, used: Used) -> str | None:
         return None
     if used.is_cloud:
         return "provider"
-    return _name_server_cause(move, used.slot, used.cached_tokens / used.prompt_tokens)
+    return _name_server_cause(move, used, used.cached_tokens / used.prompt_tokens)
 
 
-def _name_server_cause(move: Move, slot: int | None, share: float) -> str:
-    """Of a llama-server that read more than it should have: it answered in another slot, or lost
-    everything in the same one, or wrote the past otherwise than the time before."""
-    if slot is None or move.slot is None or slot != move.slot:
+def _name_server_cause(move: Move, used: Used, share: float) -> str:
+    """Of a llama-server that read more than it should have: it answered in another slot or in one
+    that was taken over, or lost everything in the same one, or wrote the past otherwise than the
+    time before."""
+    if used.slot is None or used.slot != move.slot or used.is_own is False:
         return "slot"
     return "server restart" if share < LITTLE else "template"
 

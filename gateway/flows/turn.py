@@ -158,6 +158,7 @@ class Turn:
             reply.cached_tokens,
             trace.slot,
             is_cloud=prepared.backend.kind == "litellm",
+            is_own=trace.is_own,
         )
         ending = Ending(
             state=state,

@@ -159,6 +159,8 @@ def used(prompt: int, cached: int | None, *, slot: int | None = 0, cloud: bool =
         (Move(3_600, slot=0), used(1_000, 0), "server restart"),
         (Move(3_600, slot=1), used(1_000, 0), "slot"),
         (Move(3_600), used(1_000, 0, slot=None), "slot"),
+        # a summary was written in it meanwhile
+        (Move(3_600, slot=0), Used(4_000, 1_000, 0, 0, False, is_own=False), "slot"),
         (Move(3_600, slot=0), used(1_000, 300), "template"),
         (Move(3_600, 0, "fold", slot=0), used(1_000, 0), "fold"),
         (Move(by=UNKNOWN), used(1_000, 0), UNKNOWN),
