@@ -57,15 +57,23 @@ def _summary(told: dict[str, Any]) -> list[tuple[str, str]]:
             f"{told['stand_ins']['chapters']:,} chapters, {told['stand_ins']['gists']:,} gists",
         ),
         ("prompts that moved", _listed(told["moved_by"]).strip(" ()") or "none"),
-        ("background work", f"{parked:,} parked" + _listed(_causes(told["jobs"]["parked"]))),
+        ("failed attempts", _counted(told["faults"], "fault")),
+        ("auxiliary requests", _counted(told["auxiliary"], "kind")),
+        ("background work", f"{parked:,} parked" + _listed(_sums(told["jobs"]["parked"], "cause"))),
     ]
 
 
-def _causes(parked: Iterable[dict[str, Any]]) -> dict[str, int]:
-    causes: Counter[str] = Counter()
-    for row in parked:
-        causes[row["cause"]] += row["count"]
-    return dict(causes.most_common())
+def _counted(rows: Iterable[dict[str, Any]], name: str) -> str:
+    sums = _sums(rows, name)
+    return f"{sum(sums.values()):,}" + _listed(sums)
+
+
+def _sums(rows: Iterable[dict[str, Any]], name: str) -> dict[str, int]:
+    """Rows with the same `name` put together, the most frequent first."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums[row[name]] += row["count"]
+    return dict(sums.most_common())
 
 
 def _text_line(measured: dict[str, Any]) -> str:

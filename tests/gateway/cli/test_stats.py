@@ -59,6 +59,15 @@ def test_medians_and_shares(run: Run, seeded: Seeded) -> None:
                 " first_token_ms = 850, finish_reason = 'length'"
             )
         )
+        connection.execute(text("UPDATE jobs SET state = 'parked'"))
+        for kind in ("title", "title", "tags"):
+            connection.execute(
+                text(
+                    "INSERT INTO auxiliary_requests (owner_pk, kind, how, model, backend, state,"
+                    f" started_ms) SELECT pk, '{kind}', 'marker', 'm', 'local-glm', 'done', {NOW}"
+                    " FROM owners LIMIT 1"
+                )
+            )
 
     store = Store(f"sqlite:///{seeded.path}")
     store.open()
@@ -77,6 +86,9 @@ def test_medians_and_shares(run: Run, seeded: Seeded) -> None:
         f"1, mean span {seeded.nodes[1].cum_chars} characters, 0 migrations, 0 with a stand-in"
     )
     assert table["prompts that moved"] == "fold 1"
+    assert table["failed attempts"] == "0"
+    assert table["auxiliary requests"] == "3 (title 2, tags 1)"
+    assert table["background work"] == "1 parked (refusal 1)"
     assert any(line.startswith("local-glm  local-fold") for line in lines)
 
 
