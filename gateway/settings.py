@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from gateway.errors import ConfigurationError
+from policies.schema import parse_duration
 
 DEFAULT_DATABASE = "sqlite:///foldgate.db"
 DEFAULT_PORT = 8400
@@ -22,6 +23,8 @@ CONVERSATION_HEADERS = (
     "x-litellm-session-id",
     "x-librechat-conversation-id",
 )
+# OpenAI's own clients give up after 600 s of silence: whoever waits is told before.
+DEFAULT_PATIENCE = 570.0
 USER_HEADERS = ("x-openwebui-user-id", "x-librechat-user-id", "x-foldgate-user")
 
 
@@ -30,8 +33,9 @@ class Settings:
     """Frozen settings of one process.
 
     keys maps an API key to its owner's name; empty on loopback means that everybody is `local`.
-    log: the form of the program's log. traces: where OpenTelemetry's spans go. Sizes in bytes,
-    times in seconds.
+    patience_seconds: by then a whole reply is there, or its client is told that it is not; nobody
+    stands in a line for longer. log: the form of the program's log. traces: where OpenTelemetry's
+    spans go. Sizes in bytes, times in seconds.
     """
 
     policies: Path = Path("policies.yaml")
@@ -44,6 +48,7 @@ class Settings:
     body_limit: int = DEFAULT_BODY_LIMIT
     ping_seconds: float = 12.0
     hold_seconds: float = 10.0
+    patience_seconds: float = DEFAULT_PATIENCE
     conversation_headers: tuple[str, ...] = CONVERSATION_HEADERS
     user_headers: tuple[str, ...] = USER_HEADERS
     log: Literal["text", "json"] = "text"
@@ -96,20 +101,34 @@ def _choice(name: str, word: str) -> str:
     return word
 
 
+def _patience(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds:
+        raise ConfigurationError("FOLDGATE_PATIENCE must be a duration such as 570s or 9.5m")
+    return seconds
+
+
+_READERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "FOLDGATE_POLICIES": ("policies", Path),
+    "FOLDGATE_DATABASE_URL": ("database_url", str),
+    "FOLDGATE_KEYS": ("keys", parse_keys),
+    "FOLDGATE_ADMIN_KEY": ("admin_key", str),
+    "FOLDGATE_PATIENCE": ("patience_seconds", _patience),
+}
+
+
 def read_settings(environ: Mapping[str, str], **overrides: object) -> Settings:
     """Settings from environment variables; overrides (from flags) win where not None.
 
     Raises ConfigurationError when the result would serve strangers without keys.
     """
     values: dict[str, object] = {"environ": dict(environ)}
-    if path := environ.get("FOLDGATE_POLICIES"):
-        values["policies"] = Path(path)
-    if url := environ.get("FOLDGATE_DATABASE_URL"):
-        values["database_url"] = url
-    if keys := environ.get("FOLDGATE_KEYS"):
-        values["keys"] = parse_keys(keys)
-    if admin := environ.get("FOLDGATE_ADMIN_KEY"):
-        values["admin_key"] = admin
+    for variable, (name, read) in _READERS.items():
+        if text := environ.get(variable):
+            values[name] = read(text)
     if mode := environ.get("FOLDGATE_SYNCHRONOUS"):
         if mode.upper() not in {"NORMAL", "FULL"}:
             raise ConfigurationError("FOLDGATE_SYNCHRONOUS must be NORMAL or FULL")

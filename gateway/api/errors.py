@@ -18,6 +18,10 @@ from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
 
+# Told without a moment by the upstream. Clients honour Retry-After, and hammer without it.
+_PASSING = frozenset({"upstream_unavailable", "upstream_loading", "upstream_overloaded"})
+_USUAL_WAIT = 5.0
+
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _MESSAGES = {
     404: "There is nothing at this address.",
@@ -43,10 +47,14 @@ class ErrorResponse(Response):
 
 
 def error_response(error: GatewayError) -> Response:
-    """The envelope with the error's status; Retry-After in whole seconds where it names a wait."""
+    """The envelope with the error's status; Retry-After in whole seconds where it names a wait, and
+    where it is one that passes by itself."""
     headers = {}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(max(1, math.ceil(error.retry_after)))
+    wait = error.retry_after
+    if wait is None and error.code in _PASSING:
+        wait = _USUAL_WAIT
+    if wait is not None:
+        headers["retry-after"] = str(max(1, math.ceil(wait)))
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return ErrorResponse(error, headers)

@@ -29,13 +29,17 @@ async def healthz() -> Response:
 @router.get("/readyz")
 async def readyz(request: Request) -> Response:
     """200 where a turn can be served: the database answers and at least one backend is on and
-    healthy. One backend that is down does not make the gateway unready: its turns go elsewhere.
+    healthy, and not left alone after its failures. One backend that is down does not make the
+    gateway unready: its turns go elsewhere.
     """
     context = context_of(request)
     database = await _probe_database(request)
     names = list(context.backends)
     probed = await asyncio.gather(*(probe_backend(context.backends[name]) for name in names))
-    ready = database["ok"] and any(backend["ok"] for backend in probed)
+    for name, backend in zip(names, probed, strict=True):
+        backend["circuit"] = context.circuits.state(name)
+    usable = any(backend["ok"] and backend["circuit"] != "open" for backend in probed)
+    ready = database["ok"] and usable
     body = {
         "ready": ready,
         "database": database,

@@ -19,7 +19,8 @@ from starlette.types import Message, Receive, Scope, Send
 from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.api.ready import batch
 from gateway.api.watch import CLIENT_LEFT, note_code
-from gateway.errors import GatewayError
+from gateway.backends.base import Completion
+from gateway.errors import GatewayError, UpstreamFailed
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
 from gateway.flows.turn import Turn, open_turn
@@ -29,6 +30,8 @@ log = logging.getLogger("foldgate.api")
 
 # A client may send thousands of fields; a header of more than 8 KB loses it the whole answer.
 _NAMES_CHARS = 1_000
+# The backend tells first, with what came of the reply; this is for what has no end of its own.
+_GRACE_SECONDS = 1.0
 
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
@@ -88,9 +91,7 @@ class ChatResponse(Response):
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with self._ctx.turns.turn(self._incoming):
-                turn = await open_turn(self._ctx, self._incoming, self._request_id)
-                completion = await turn.complete()
+            turn, completion = await self._complete()
         except GatewayError as error:
             await error_response(error)(scope, receive, send)
             return
@@ -99,12 +100,38 @@ class ChatResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": completion.data})
 
+    async def _complete(self) -> tuple[Turn, Completion]:
+        """The turn and its whole reply. Raises GatewayError before the client gives up, whatever
+        still hangs then."""
+        deadline = self._deadline()
+        try:
+            async with (
+                asyncio.timeout_at(deadline + _GRACE_SECONDS) as patience,
+                self._ctx.turns.turn(self._incoming, deadline),
+            ):
+                turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
+                return turn, await turn.complete()
+        except TimeoutError as error:
+            if not patience.expired():
+                raise
+            seconds = self._ctx.settings.patience_seconds
+            raise UpstreamFailed(
+                f"There is no whole reply after {seconds:g} s, and clients wait little longer. "
+                "Ask for a stream.",
+                status=504,
+                code="upstream_timeout",
+            ) from error
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._ctx.settings.patience_seconds
+
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         out = _EventStream(send, self._ctx.settings.ping_seconds if self._pings else None)
         out.open_after(self._ctx.settings.hold_seconds)
         try:
-            async with self._ctx.turns.turn(self._incoming):
-                await self._relay(out)
+            deadline = self._deadline()
+            async with self._ctx.turns.turn(self._incoming, deadline):
+                await self._relay(out, deadline)
             await out.end()
         except GatewayError as error:
             if out.has_begun:
@@ -121,8 +148,8 @@ class ChatResponse(Response):
         finally:
             out.close()
 
-    async def _relay(self, out: _EventStream) -> None:
-        turn = await open_turn(self._ctx, self._incoming, self._request_id)
+    async def _relay(self, out: _EventStream, deadline: float) -> None:
+        turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
         out.serves(turn)
         with_usage = self._incoming.request.include_usage
         async with aclosing(turn.stream()) as chunks:

@@ -37,11 +37,13 @@ class TurnQueue:
         return incoming.owner, incoming.user, incoming.conversation
 
     @asynccontextmanager
-    async def turn(self, incoming: Incoming) -> AsyncIterator[None]:
-        """This request's turn, waited for where it must stand in line.
+    async def turn(self, incoming: Incoming, deadline: float | None = None) -> AsyncIterator[None]:
+        """This request's turn, waited for where it must stand in line, until the deadline (the
+        event loop's seconds) at most.
 
-        Raises Busy where too many requests already wait for this conversation: checked where the
-        place is taken, so that a crowd that comes at the same moment finds the end of the line too.
+        Raises Busy where it did not come by then, and where too many requests already wait for
+        this conversation: checked where the place is taken, so that a crowd that comes at the same
+        moment finds the end of the line too.
         """
         key = self.key(incoming)
         if key is None:
@@ -54,7 +56,15 @@ class TurnQueue:
                 code="conversation_busy",
                 retry_after=5,
             )
-        await self.enter(key)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self.enter(key)
+        except TimeoutError as error:
+            raise Busy(
+                "The requests before this one in its conversation take longer than a client waits.",
+                status=504,
+                code="conversation_busy",
+            ) from error
         try:
             yield
         finally:

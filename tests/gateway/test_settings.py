@@ -21,9 +21,13 @@ def test_without_an_environment_the_defaults_hold() -> None:
         ("FOLDGATE_LOG_LEVEL", "debug", "log_level", "debug"),
         ("FOLDGATE_TRACES", "otlp", "traces", "otlp"),
         ("FOLDGATE_SYNCHRONOUS", "full", "synchronous", "FULL"),
+        ("FOLDGATE_PATIENCE", "2m", "patience_seconds", 120.0),
+        ("FOLDGATE_PATIENCE", "", "patience_seconds", 570.0),
     ],
 )
-def test_a_choice_is_read_in_either_case(variable: str, word: str, field: str, value: str) -> None:
+def test_a_choice_is_read_in_either_case(
+    variable: str, word: str, field: str, value: object
+) -> None:
     assert getattr(read_settings({variable: word}), field) == value
 
 
@@ -35,6 +39,8 @@ def test_a_choice_is_read_in_either_case(variable: str, word: str, field: str, v
         ("FOLDGATE_TRACES", "on", "must be one of off, otlp"),
         ("FOLDGATE_SYNCHRONOUS", "OFF", "must be NORMAL or FULL"),
         ("FOLDGATE_KEYS", "ann", "part 1 is not owner=key"),
+        ("FOLDGATE_PATIENCE", "570", "must be a duration such as 570s"),
+        ("FOLDGATE_PATIENCE", "0s", "must be a duration such as 570s"),
     ],
 )
 def test_what_is_not_understood_stops_the_start(variable: str, word: str, told: str) -> None:

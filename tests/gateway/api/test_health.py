@@ -8,6 +8,7 @@ import pytest
 
 from gateway.api import health
 from gateway.backends.base import Health
+from gateway.backends.faults import FaultKind, UpstreamFault
 from tests.gateway.api.conftest import Door, Opener
 
 
@@ -65,9 +66,26 @@ async def test_ready_with_one_healthy_backend(
     assert answer.json() == {
         "ready": status == 200,
         "database": {"ok": True, "reason": ""},
-        "backends": {name: {"ok": ok, "reason": reason} for name, (ok, reason) in told.items()},
+        "backends": {
+            name: {"ok": ok, "reason": reason, "circuit": "closed"}
+            for name, (ok, reason) in told.items()
+        },
         "policies": {"revision": door.context.policies.revision},
     }
+
+
+async def test_a_backend_that_is_left_alone_makes_nobody_ready(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Healthy as it says it is: its turns would be refused at once."""
+    monkeypatch.setattr(door.context, "backends", {"a": UP})
+    for _ in range(5):
+        with pytest.raises(UpstreamFault), door.context.circuits.call("a"):
+            raise UpstreamFault(FaultKind.SERVER, "it failed")
+    answer = await door.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["backends"] == {"a": {"ok": True, "reason": "", "circuit": "open"}}
+    monkeypatch.undo()
 
 
 async def test_not_ready_without_a_database(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

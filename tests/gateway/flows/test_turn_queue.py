@@ -64,6 +64,20 @@ async def test_others_do_not_wait() -> None:
         await asyncio.wait_for(queue.enter(key), 1)
 
 
+async def test_nobody_waits_in_line_for_longer_than_a_client() -> None:
+    queue, key = TurnQueue(), ("ann", "", "c")
+    await queue.enter(key)
+    now = asyncio.get_running_loop().time()
+    with pytest.raises(Busy) as told:
+        async with queue.turn(incoming(user("hi")), now):
+            raise AssertionError("it is not its turn")
+    assert (told.value.status, told.value.code) == (504, "conversation_busy")
+    queue.leave(key)
+    async with queue.turn(incoming(user("hi")), now + 60):
+        assert queue._places[key].waiting == 1
+    assert queue._places == {}
+
+
 async def test_the_line_has_an_end() -> None:
     queue, key = TurnQueue(limit=2), ("ann", "", "c")
     await queue.enter(key)
