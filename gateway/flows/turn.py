@@ -35,7 +35,8 @@ from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_end, tell_span
-from gateway.flows.turn_rows import Ending, finish_turn
+from gateway.flows.sites import Setting
+from gateway.flows.turn_rows import Begun, Ending, finish_turn
 from gateway.prompts.view import render_reply
 from gateway.traces import Span
 from gateway.wire.replies import ReplyBuilder
@@ -204,7 +205,7 @@ class Turn:
         prepared, begun = self.prepared, self.prepared.begun
         newest = Newest(
             conversation=begun.conversation,
-            setting=prepared.setting,
+            setting=_next_setting(begun),
             system=begun.question.system,
             params=prepared.call.params,
             asked=begun.asked,
@@ -267,6 +268,15 @@ class Turn:
                 self.prepared = await prepare_tier(*place, self.tiers, question)
             except ContextLengthExceeded:
                 raise first from None
+
+
+def _next_setting(begun: Begun) -> Setting:
+    """The tier of the next turn, as far as it is known: where a move under way leads, else the
+    same."""
+    move = begun.progress
+    if move is None:
+        return begun.setting
+    return next((one for one in begun.rest if one.backend == move.backend), begun.setting)
 
 
 def _whole_ms(seconds: float | None) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
@@ -204,6 +205,30 @@ async def test_a_tool_call_is_no_place_for_a_person(place: tuple[House, Reader])
     assert len(reader.read) == 1
 
 
+async def test_a_move_is_read_in_where_it_leads(place: tuple[House, Reader]) -> None:
+    """From the cloud back to this machine: the first local prompt is there before it is asked."""
+    house, reader = place
+    reader.healthy = False
+    for number in range(20):
+        said = await house.say(line(number), id="c", model="both")
+    assert said.turn.prepared.setting.backend == "cloud"
+    reader.healthy = True
+    house.store.writing(lambda connection: connection.execute(ROUTE))
+    said = await house.say(line(20), id="c", model="both")
+    assert (said.turn.prepared.begun.rule, reader.read) == ("migrating", [])
+    for _ in range(4):  # the gist of many chapters follows them
+        await grow(house)
+        house.write_gists()
+    await grow(house)
+    said = await house.say(line(21), id="c", model="both")
+    assert said.turn.prepared.setting.backend == "local"
+    assert house.folds()[-1][3] == "migration"
+    assert said.bytes[:-1] == reader.read[-1].messages[:-1]
+
+
+ROUTE = text("UPDATE conversations SET route = 'local'")
+
+
 async def test_a_deleted_conversation_is_not_read(place: tuple[House, Reader]) -> None:
     house, reader = place
     await talk_into_debt(house)
@@ -314,8 +339,7 @@ async def play(habit: Habit, turns: list[tuple[int, int, int, str]]) -> int:
     more: dict[str, Any] = {"tools": TOOLS} if habit.tools else {}
     with furnished(habit) as (house, reader):
         for number, (words, size, answer, event) in enumerate(turns):
-            text = f"{number} " + (WORDS[words] + " ") * size
-            history.append(user(text))
+            history.append(user(f"{number} " + (WORDS[words] + " ") * size))
             folds, readings = len(house.folds()), len(reader.read)
             reader.answers = [f"r{number} " + (WORDS[-1 - words] + " ") * answer]
             said = await house.say(*tell(history, habit, number), id="c", **more)
