@@ -257,8 +257,9 @@ class House:
         self, *messages: Say, id: str | None = None, owner: str = "ann", **more: Any
     ) -> Turn:
         """A turn stored and prepared, not yet called. Extra fields: of the request's body, except
-        user, key and retried, which are the request's own."""
-        placed = {name: more.pop(name) for name in ("user", "retried") if name in more}
+        user, key, retried, headers and tags, which are the request's own."""
+        names = ("user", "retried", "headers", "tags")
+        placed = {name: more.pop(name) for name in names if name in more}
         key = more.pop("key", None)
         body = {"model": "foldgate", "stream": True, "messages": list(messages), **more}
         incoming = prepare(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import BadRequest
-from gateway.wire.requests import ChatRequest, check_id, parse_chat, split_system
+from gateway.wire.requests import ChatRequest, check_id, parse_chat, read_tags, split_system
 
 HI = {"role": "user", "content": "hi"}
 
@@ -215,3 +215,22 @@ def test_no_shape_is_more_than_a_400(body: dict[str, Any]) -> None:
         parse_chat(json.dumps(body).encode())
     except BadRequest as told:
         assert told.status == 400
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tags"),
+    [
+        (None, set()),
+        ({"tag": "work"}, {"work"}),
+        ({"tags": "work, 仕事 ,,"}, {"work", "仕事"}),
+        ({"tags": ["work", " a, b ", "", 7, None], "tag": "тег"}, {"work", "a, b", "тег"}),
+        ({"tags": {"work": True}, "tag": 7}, set()),
+    ],
+)
+def test_tags_are_read_from_the_metadata(metadata: Any, tags: set[str]) -> None:
+    assert parse(metadata=metadata).tags == tags
+
+
+def test_a_header_names_one_tag_or_several() -> None:
+    assert read_tags("") == frozenset()
+    assert read_tags(" work , play,") == {"work", "play"}

@@ -1,0 +1,89 @@
+"""`foldgate policies explain`: where a conversation goes next, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.cli.conftest import Run, Seeded
+
+POLICIES = """
+version: 1
+backends:
+  rehearsal: {kind: scripted}
+  local-glm: {kind: llama_cpp, url: "http://127.0.0.1:1", window: 65536 tokens}
+policies:
+  local-fold: {}
+models:
+  foldgate:
+    tiers:
+      - {backend: local-glm, policy: local-fold}
+      - {backend: rehearsal, policy: local-fold}
+    rules:
+      - {name: 7-by-mood, when: {header: {X-Mood: dark}, tag: [work]}, tier: rehearsal}
+      - {name: huge, when: {chars: {over: 1M chars}}, tier: rehearsal}
+"""
+
+
+@pytest.fixture
+def explained(seeded: Seeded, tmp_path: Path) -> Seeded:
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    return seeded
+
+
+def explain(run: Run, *arguments: str) -> dict[str, Any]:
+    done = run("policies", "explain", "--json", *arguments)
+    assert done.exit_code == 0
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_conversation_by_either_name(run: Run, explained: Seeded) -> None:
+    found = explain(run, "--conversation", "chat-1")
+    assert found == explain(run, "--conversation", explained.mine.id)
+    assert found["conversation"] == explained.mine.id
+    # Nobody listens at port 1.
+    assert found["choice"] == {
+        "backend": "rehearsal",
+        "policy": "local-fold",
+        "rule": "first-healthy",
+    }
+    usable = {one["backend"]: one["usable"] for one in found["backends"]}
+    assert usable == {"local-glm": False, "rehearsal": True}
+    assert [turn["rule"] for turn in found["turns"]] == [None]
+
+
+def test_what_a_client_would_send_may_be_tried(run: Run, explained: Seeded) -> None:
+    plain = ("--conversation", "chat-1", "--header", "X-MOOD = dark")
+    ways = {way["rule"]: way for way in explain(run, *plain)["ways"]}
+    assert ways["7-by-mood"]["misses"] == ["tag"]
+    assert ways["huge"]["misses"] == ["chars"]
+    assert explain(run, *plain, "--tag", "work")["choice"]["rule"] == "7-by-mood"
+
+
+def test_for_people_it_is_told_in_lines(run: Run, explained: Seeded) -> None:
+    done = run("policies", "explain", "--conversation", "chat-1")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{explained.mine.id} (model foldgate)"
+    assert lines[1] == "its next turn goes to rehearsal under local-fold: first-healthy"
+    assert lines[2:] == [
+        "  no  route -> none",
+        "  no  7-by-mood -> rehearsal (does not hold: header, tag)",
+        "  no  huge -> rehearsal (does not hold: chars)",
+        "  no  home -> local-glm (it cannot be used now)",
+        "  no  first-healthy -> local-glm (it cannot be used now)",
+        "  yes first-healthy -> rehearsal",
+    ]
+    assert "local-glm under local-fold: no rule (folded, done)" in done.stderr
+
+
+def test_wrong_use(run: Run, explained: Seeded) -> None:
+    assert run("policies", "explain").exit_code == 2
+    assert run("policies", "explain", "--conversation", "x", "--header", "Y").exit_code == 2
+    unknown = run("policies", "explain", "--conversation", explained.hers.id)
+    assert unknown.exit_code == 1
+    assert "local has no conversation" in unknown.stderr
