@@ -136,6 +136,7 @@ def test_the_gateway_of_compose_listens_on_loopback_with_keys(compose: dict[str,
     settings = read_settings({**image_environment(), **environ}, host="0.0.0.0")
     assert set(settings.keys) == {"k1", "k2"}
     assert settings.admin_key == "k3"
+    assert settings.log == "json"
 
 
 def test_compose_mounts_policies_that_load(compose: dict[str, Any]) -> None:
