@@ -3,6 +3,7 @@
 import re
 
 from policies.judge.reading import fold, weight, words
+from policies.judge.terms import DENSE
 
 _PLACEHOLDER = re.compile(
     r"^\W*(?:\[[^\]\n]{0,80}\]|\([^)\n]{0,80}\)|<[^>\n]{0,80}>|\{[^}\n]{0,80}\})\W*$"
@@ -13,6 +14,9 @@ _PLACEHOLDER = re.compile(
     r"nada|sin contenido|sin novedades)\W*$"
 )
 
+_LONGEST_WORD = 45
+"""Letters: longer ones are in no dictionary of the six languages."""
+
 
 def is_degenerate(prose: str, source_weight: int, asked_chars: int) -> bool:
     """Say whether a prose is implausibly small for its source, or a placeholder.
@@ -22,12 +26,19 @@ def is_degenerate(prose: str, source_weight: int, asked_chars: int) -> bool:
     tell a span of 1,700, not one of 32,000.
     """
     folded = fold(prose).strip()
-    if _PLACEHOLDER.match(folded):
+    if _PLACEHOLDER.match(folded) or _is_unbroken(folded):
         return True
     least = min(asked_chars / 6, source_weight / 40)
     return weight(prose) < least or (
         source_weight > 200 and len(words(folded)) < 2 and weight(prose) < 12
     )
+
+
+def _is_unbroken(folded: str) -> bool:
+    """Whether more than half of a text is one run without a blank, in a script that has blanks: a
+    code, an address, a word gone wrong."""
+    longest = max(map(len, folded.split()), default=0)
+    return longest > _LONGEST_WORD and longest * 2 > len(folded) and not DENSE.search(folded)
 
 
 def is_long(prose: str, source_weight: int, asked_chars: int) -> bool:

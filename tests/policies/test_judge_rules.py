@@ -287,11 +287,23 @@ def test_whole_texts(text: str) -> None:
         ("无", 40, True),
         ("Brief hand-off: migration done, tests green.", 1_700, False),
         # 1,100 / 6 = 183 letters are the least for any longer span.
-        ("a" * 40 + " " + "b" * 141, 32_000, True),
-        ("a" * 40 + " " + "b" * 143, 32_000, False),
+        ("abcd " * 45 + "a", 32_000, True),
+        ("abcd " * 45 + "abc", 32_000, False),
         ("Done", 300, True),
         ("迁移完成", 300, True),
         ("迁移完成了，没有问题", 300, False),
+        ("7731-KQ-QKQ-MEADOW/MEADOW-LANE-MEADOWLARK-LARKING-KINGFISH/ER.EXAMPLE", 1_200, True),
+        (
+            "She noted https://example.org/a/long/address/that/nobody/types/by/hand and left"
+            " the office, where the two of them had quarrelled.",
+            1_200,
+            False,
+        ),
+        (
+            "二人は雨のなか駅まで歩き、切符を買い、古い地図を広げて次の町への道を確かめてから別れた。",
+            400,
+            False,
+        ),
     ],
 )
 def test_too_little(text: str, source: int, degenerate: bool) -> None:
