@@ -16,11 +16,32 @@ from gateway.cli.options import (
     settings_of,
 )
 from gateway.policy_file import load_policies
-from gateway.replay import Options, RecordingError, TurnRecord, play, read_recordings
+from gateway.replay import Options, RecordingError, Switch, TurnRecord, play, read_recordings
 from gateway.replay.plot import draw
 from gateway.replay.recordings import join
 
 _EVERY = 200
+
+
+class _SwitchType(click.ParamType):  # type: ignore[type-arg]
+    """CHARACTERS:POLICY, such as 150000:local-fold."""
+
+    name = "switch"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Switch:
+        if isinstance(value, Switch):
+            return value
+        chars, colon, policy = str(value).partition(":")
+        digits = chars.replace("_", "")
+        if not (colon and policy and digits.isascii() and digits.isdigit() and len(digits) < 16):
+            self.fail(
+                f"{value!r} is none: write characters and a policy, such as 150000:local-fold",
+                param,
+                ctx,
+            )
+        return Switch(int(digits), policy)
 
 
 @click.command("replay")
@@ -33,6 +54,14 @@ _EVERY = 200
 )
 @click.option("--joined", is_flag=True, help="Make one conversation of all files.")
 @click.option("--policy", default="local-fold", show_default=True, help="The policy to play.")
+@click.option(
+    "--switch",
+    "switches",
+    type=_SwitchType(),
+    multiple=True,
+    metavar="CHARS:POLICY",
+    help="Move to this policy once so much was said; may be given again.",
+)
 @click.option("--backend", help="The backend whose place the scripted one takes.")
 @click.option("--no-recall", is_flag=True, help="Without recalled notes.")
 @click.option(
@@ -55,6 +84,7 @@ def replay_command(
     files: tuple[Path, ...],
     joined: bool,
     policy: str,
+    switches: tuple[Switch, ...],
     backend: str | None,
     no_recall: bool,
     refusals: float,
@@ -74,6 +104,8 @@ def replay_command(
     floor_chars   all that was said, once
     reuse         share of the prompts that the prompt before began with already
     cold_turns    turns that read more than 5,000 characters again
+    switches      of each --switch: the backlog that the first view under the new policy took in
+                  as chapters, that view's prompt, and the messages lost until the next one
     """
     try:
         recordings = read_recordings(files)
@@ -87,6 +119,7 @@ def replay_command(
         backend=backend,
         recall=not no_recall,
         refusals=refusals,
+        switches=tuple(sorted(switches, key=lambda switch: switch.at_chars)),
         watch=_watch,
     )
     totals, records = play([join(recordings)] if joined else recordings, options)
@@ -98,8 +131,14 @@ def replay_command(
     if as_json:
         print_json(figures)
         return
+    moves = figures.pop("switches", [])
     for name, value in figures.items():
         click.echo(f"{name:<20}{value:>14,}")
+    for move in moves:
+        click.echo(f"switch at {move.pop('at_chars'):,} to {move.pop('to')}")
+        for name, value in move.items():
+            shown = "-" if value is None else f"{value:,}"
+            click.echo(f"  {name:<18}{shown:>14}")
 
 
 def _watch(record: TurnRecord) -> None:

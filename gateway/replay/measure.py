@@ -43,6 +43,7 @@ class Totals:
     floor_chars: int = 0
     reuse: float = 0.0
     cold_turns: int = 0
+    switches: list[dict[str, Any]] = field(default_factory=list)
     prompt_chars_total: int = field(default=0, repr=False)
 
     def add(self, record: TurnRecord) -> None:
@@ -58,6 +59,8 @@ class Totals:
         """The keys that are promised, means and shares worked out."""
         values = asdict(self)
         total = values.pop("prompt_chars_total")
+        if not self.switches:
+            del values["switches"]
         values["prompt_chars_mean"] = round(total / self.turns, 1) if self.turns else 0.0
         values["reuse"] = round(1 - self.reread_chars / total, 4) if total else 0.0
         return values

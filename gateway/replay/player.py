@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,21 +20,25 @@ from sqlalchemy import Connection, func, select
 
 from gateway.backends.base import Call
 from gateway.backends.scripted import Scripted
-from gateway.errors import ConfigurationError
 from gateway.flows.context import Context
+from gateway.flows.folds import sizes
 from gateway.flows.reconcile import prepare
+from gateway.flows.reroute import reroute
 from gateway.flows.turn import Turn, open_turn
 from gateway.flows.upkeep import Upkeep
 from gateway.jobs import queue
 from gateway.policy_file import LoadedPolicies
+from gateway.replay.cast import MODEL, Cast, Wish, cast
 from gateway.replay.measure import PromptMeter, Totals, TurnRecord, count_lost
 from gateway.replay.recordings import RecordedTurn, Recording, split_turns
 from gateway.replay.stage import InlineStore, VirtualBells, VirtualClock, VirtualLoop
+from gateway.replay.switches import Switch, Switched, spans_between
 from gateway.settings import Settings
-from gateway.store import memory
-from gateway.store.memory import gists, versions
+from gateway.store import memory, transcript
+from gateway.store.memory import FoldRow, gists, versions
+from gateway.store.transcript import ConversationRow
 from gateway.wire.requests import ChatRequest
-from policies.schema import Backend, Model, ScriptedBackend, Tier
+from policies.schema import ScriptedBackend
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,13 +46,14 @@ T = TypeVar("T")
 TURN_SECONDS = 20.0
 SUMMARY_SECONDS = 30.0
 _CONVERSATION = "replay"
-_MODEL = "replay"
+_OWNER = "local"
 _END = "(The recording ends here.)"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is played and how. refusals: percent of summary calls that refuse."""
+    """What is played and how. refusals: percent of summary calls that refuse; switches: in the
+    order of their characters."""
 
     policies: LoadedPolicies
     policy: str = "local-fold"
@@ -55,6 +61,7 @@ class Options:
     recall: bool = True
     refusals: float = 11.0
     seed: int = 7
+    switches: tuple[Switch, ...] = ()
     watch: Callable[[TurnRecord], None] = field(default=lambda record: None)
 
 
@@ -64,12 +71,17 @@ def play(recordings: list[Recording], options: Options) -> tuple[Totals, list[Tu
     Raises ConfigurationError for a policy or backend that the file does not have.
     """
     totals, records = Totals(), list[TurnRecord]()
-    policies, backend = _cast(options)
+    wish = Wish(
+        policies=[options.policy, *(switch.policy for switch in options.switches)],
+        backend=options.backend,
+        recall=options.recall,
+        refusals=options.refusals,
+        seed=options.seed,
+    )
+    played = cast(options.policies, wish)
     for recording in recordings:
         with _quiet_folder() as folder:
-            _on_virtual_loop(
-                _Run(recording, options, policies, backend, folder).play, totals, records
-            )
+            _on_virtual_loop(_Run(recording, options, played, folder).play, totals, records)
     return totals, records
 
 
@@ -90,58 +102,6 @@ def _on_virtual_loop(
         runner.run(main(loop, *args, **kwargs))
 
 
-def _cast(options: Options) -> tuple[LoadedPolicies, str]:
-    """The policy file with every backend played by the scripted one, and who plays the chat."""
-    file = options.policies.file
-    if options.policy not in file.policies:
-        raise ConfigurationError(
-            f"There is no policy {options.policy!r}; there are: {', '.join(file.policies)}"
-        )
-    backend = options.backend or _backend_of(options)
-    if backend not in file.backends:
-        raise ConfigurationError(
-            f"There is no backend {backend!r}; there are: {', '.join(file.backends)}"
-        )
-    policy = file.policies[options.policy]
-    if not options.recall:
-        policy = policy.model_copy(
-            update={"recall": policy.recall.model_copy(update={"budget": 0})}
-        )
-    played = {name: _understudy(config, options) for name, config in file.backends.items()}
-    model = Model(tiers=(Tier(backend=backend, policy=options.policy),))
-    changed = file.model_copy(
-        update={
-            "backends": played,
-            "policies": {**file.policies, options.policy: policy},
-            "models": {**file.models, _MODEL: model},
-        }
-    )
-    return replace(options.policies, file=changed), backend
-
-
-def _backend_of(options: Options) -> str:
-    """The first backend that some model runs under this policy; else the file's first."""
-    file = options.policies.file
-    for model in file.models.values():
-        for tier in model.tiers:
-            if tier.policy == options.policy:
-                return tier.backend
-    return next(iter(file.backends))
-
-
-def _understudy(config: Backend, options: Options) -> ScriptedBackend:
-    return ScriptedBackend(
-        window=config.window,
-        seed=options.seed,
-        refusals=options.refusals,
-        truncations=0.0,
-        latency=0.0,
-        image_chars=config.image_chars,
-        strict_roles=config.strict_roles,
-        max_output=config.max_output,
-    )
-
-
 class _Run:
     """One conversation on the stage."""
 
@@ -149,20 +109,21 @@ class _Run:
         self,
         recording: Recording,
         options: Options,
-        policies: LoadedPolicies,
-        backend: str,
+        played: Cast,
         folder: Path,
     ) -> None:
         self._turns = split_turns(recording.messages)
         self._options = options
-        self._policies = policies
-        self._backend = backend
+        self._cast = played
         self._store = InlineStore(f"sqlite:///{folder / 'replay.db'}", synchronous="OFF")
         self._prompt: tuple[bytes, ...] = ()
         self._reply = _END
-        self._meter = PromptMeter()
+        self._meters: dict[str, PromptMeter] = defaultdict(PromptMeter)
         self._transcript: list[str] = []
-        self._last_fold: int | None = None
+        self._chars = 0
+        self._last_fold: dict[str, FoldRow | None] = {}
+        self._ahead = list(options.switches)
+        self._switched: list[Switched] = []
 
     async def play(self, loop: VirtualLoop, totals: Totals, records: list[TurnRecord]) -> None:
         clock = VirtualClock(loop)
@@ -175,6 +136,7 @@ class _Run:
             ctx.quiet = upkeep.notice_quiet
             for number, turn in enumerate(self._turns, 1):
                 await clock.sleep(TURN_SECONDS)
+                await self._switch(ctx)
                 record = await self._play_turn(ctx, number, turn)
                 records.append(record)
                 totals.add(record)
@@ -185,10 +147,11 @@ class _Run:
             totals.messages += len(self._transcript)
             totals.floor_chars += sum(map(len, self._transcript))
             totals.rejected += sum(upkeep.counts.rejected.values())
+            totals.switches += [switched.as_json() for switched in self._switched]
             self._store.reading(_count_rows, totals)
 
     def _context(self, clock: VirtualClock) -> Context:
-        config = self._policies.file.backends
+        config = self._cast.policies.file.backends
         backends = {}
         for name, understudy in config.items():
             assert isinstance(understudy, ScriptedBackend)
@@ -200,7 +163,7 @@ class _Run:
                 sleep=clock.sleep,
                 now=lambda: clock.now_ms() / 1000,
             )
-        return Context(Settings(), clock, self._store, self._policies, backends, "replay")
+        return Context(Settings(), clock, self._store, self._cast.policies, backends, "replay")
 
     def _script(self, call: Call) -> str:
         self._prompt = call.messages
@@ -209,42 +172,77 @@ class _Run:
     async def _next_due(self) -> int | None:
         return await self._store.read(queue.next_due)
 
+    async def _switch(self, ctx: Context) -> None:
+        """Send the conversation where it is to go by now, as its owner would."""
+        while self._ahead and self._chars >= self._ahead[0].at_chars:
+            switch = self._ahead.pop(0)
+            await reroute(ctx, _find_conversation, self._cast.backends[switch.policy])
+            self._switched.append(Switched(switch))
+
     async def _play_turn(self, ctx: Context, number: int, turn: RecordedTurn) -> TurnRecord:
         self._reply = _END if turn.reply is None else turn.reply
         request = ChatRequest(
-            model=_MODEL,
+            model=MODEL,
             messages=[{"role": role, "content": text} for role, text in turn.sent],
             stream=True,
             include_usage=False,
             max_tokens=None,
         )
-        incoming = prepare(request, owner="local", conversation=_CONVERSATION)
+        incoming = prepare(request, owner=_OWNER, conversation=_CONVERSATION)
         running = await open_turn(ctx, incoming, f"replay-{number}")
         async for _ in running.stream():
             pass
-        self._transcript += [text for _, text in turn.sent]
+        self._say(text for _, text in turn.sent)
         record = self._measure(number, running)
         if turn.reply is not None:
-            self._transcript.append(turn.reply)
+            self._say([turn.reply])
         return record
 
+    def _say(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._transcript.append(text)
+            self._chars += len(text)
+
     def _measure(self, number: int, running: Turn) -> TurnRecord:
-        begun = running.prepared.begun
-        prompt_chars, reread = self._meter.measure(self._prompt)
-        verbatim = self._prompt[len(begun.memory) :]
+        begun, backend = running.prepared.begun, running.prepared.backend.name
+        meter = self._meters[backend]
+        prompt_chars, reread = meter.measure(self._prompt)
+        verbatim = [meter.text(message) for message in self._prompt[len(begun.memory) :]]
         covered = self._store.reading(_covered, begun.fold) if begun.fold else []
-        fold = begun.fold.pk if begun.fold else None
-        folded, self._last_fold = fold != self._last_fold, fold
-        return TurnRecord(
+        record = TurnRecord(
             number=number,
             prompt_chars=prompt_chars,
             reread_chars=reread,
             view=begun.view_kind,
-            folded=folded,
-            lost=count_lost(
-                self._transcript, [self._meter.text(message) for message in verbatim], covered
-            ),
+            folded=begun.fold != self._last_fold.get(backend),
+            lost=count_lost(self._transcript, verbatim, covered),
         )
+        self._note_switch(running, record)
+        self._last_fold[backend] = begun.fold
+        return record
+
+    def _note_switch(self, running: Turn, record: TurnRecord) -> None:
+        if not self._switched:
+            return
+        begun, switched = running.prepared.begun, self._switched[-1]
+        switched.lost_messages += record.lost
+        if switched.first_prompt_chars is not None:
+            return
+        if begun.setting.policy.name != switched.switch.policy:
+            return  # it stays where it was until its view is ready
+        before = self._last_fold.get(begun.setting.backend)
+        depth = before.border_depth if before else 0
+        pk = begun.conversation.pk
+        spans = self._store.reading(spans_between, pk, depth, begun.fold)
+        switched.arrive(spans, record.prompt_chars, sizes(begun.fold, begun.asked)[1])
+
+
+def _find_conversation(connection: Connection) -> ConversationRow:
+    owner_pk = transcript.find_owner(connection, _OWNER, "")
+    assert owner_pk is not None, "a switch comes after a turn"
+    found = transcript.find_conversation(connection, owner_pk, _CONVERSATION)
+    assert found is not None
+    return found
 
 
 async def _inline(function: Callable[..., T], *args: Any) -> T:

@@ -82,3 +82,103 @@ def test_names_that_the_policies_file_does_not_have(
     done = run("replay", recording, *flags)
     assert done.exit_code == 2
     assert "there are: " in done.stderr
+
+
+# -- switches ---------------------------------------------------------------------------------
+
+MOVES = """
+version: 1
+backends:
+  actor: {kind: scripted}
+policies:
+  small:
+    view: {start: 8_000, ceiling: 11_000, headroom: 3_000, keep: 2_000}
+    chapters: {split: 3_000, length: 400, stack: 1_500}
+    gist: {length: 500}
+    summaries: {delay: 1s}
+  large:
+    view: {start: 40_000, ceiling: 60_000, headroom: 9_000, keep: 20_000}
+    keep_warm: WARM
+models:
+  foldgate: {tiers: [{backend: actor, policy: small}, {backend: actor, policy: large}]}
+"""
+
+
+def long_recording(folder: Path, *, warm: bool) -> str:
+    """130 turns of 2 · 144 = 288 characters."""
+    (folder / "policies.yaml").write_text(MOVES.replace("WARM", str(warm).lower()))
+    places = (
+        "Hakodate",
+        "Владивосток",
+        "釜山",
+        "Vigo",
+        "Lisbon",
+        "Ålesund",
+        "高雄",
+        "Cork",
+        "Oulu",
+    )
+    things = ("map", "compass", "鍵", "ledger", "lamp", "письмо", "rope", "bell", "mirror", "coat")
+    lines = (
+        "On day {0:03d} the Aurora reached {1} and Ольга bought a {2} for {3} crowns.",
+        "Captain 田中 hid the {2} of {1} in cabin {3} and told nobody on day {0:03d}.",
+    )
+    said = [
+        {"role": role, "content": text.format(day, places[day % 9], things[day % 10], day * 7)}
+        for day in range(130)
+        for role, text in zip(("user", "assistant"), lines, strict=True)
+    ]
+    for message in said:
+        message["content"] = (message["content"] + " …" * 40)[:144]
+    (folder / "long.json").write_text(json.dumps(said))
+    return "long.json"
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("refusals", [0, 30])
+def test_there_and_back(run: Run, tmp_path: Path, warm: bool, refusals: int) -> None:
+    recording = long_recording(tmp_path, warm=warm)
+    flags = ("--policy", "large", "--switch", "12_000:small", "--switch", "35_000:large", "--json")
+    done = run("replay", recording, *flags, "--refusals", str(refusals))
+    assert (done.exit_code, done.stderr) == (0, "")
+    figures = json.loads(done.stdout)
+    there, back = figures["switches"]
+    assert (there["at_chars"], there["to"]) == (12_000, "small")
+    # the view holds 8,000 at most, 2,000 of them verbatim; the rest is backlog
+    assert 12_000 - 8_000 <= there["backlog_chars"]
+    spans = -(-there["backlog_chars"] // 3_000)
+    assert spans <= there["chapters"] <= spans + 2
+    assert there["largest_span"] <= 3_000
+    assert 2_000 <= there["verbatim_chars"] < there["first_prompt_chars"] <= 8_200
+    assert (back["at_chars"], back["to"]) == (35_000, "large")
+    assert (back["backlog_chars"], back["chapters"], back["largest_span"]) == (0, 0, 0)
+    # 122 turns are 35,136; and the message of the next
+    assert back["verbatim_chars"] == back["first_prompt_chars"] == 122 * 288 + 144
+    assert there["lost_messages"] == back["lost_messages"] == figures["lost_messages"] == 0
+    assert figures["hard_cuts"] == 0
+
+
+def test_a_switch_that_the_recording_does_not_reach(run: Run, tmp_path: Path) -> None:
+    recording = long_recording(tmp_path, warm=False)
+    done = run("replay", recording, "--policy", "large", "--switch", "37_440:small")
+    assert done.exit_code == 0
+    # 130 turns are 37,440: nobody speaks after the last one
+    assert "switch at" not in done.stdout
+    done = run("replay", recording, "--policy", "large", "--switch", "37_152:small")
+    # 129 turns: the last one still waits in the large view
+    assert "switch at 37,152 to small" in done.stdout
+    assert done.stdout.rstrip().endswith("lost_messages                  0")
+    assert "first_prompt_chars             -" in done.stdout
+
+
+@pytest.mark.parametrize("switch", ["small", "12k:small", ":small", "12000:", "-5:small"])
+def test_what_is_no_switch(run: Run, recording: str, switch: str) -> None:
+    done = run("replay", recording, "--policy", "small", "--switch", switch)
+    assert done.exit_code == 2
+    assert "such as 150000:local-fold" in " ".join(done.stderr.split())
+
+
+def test_a_switch_to_no_policy(run: Run, recording: str) -> None:
+    done = run("replay", recording, "--policy", "small", "--switch", "100:smal")
+    assert done.exit_code == 2
+    assert "There is no policy 'smal'; there are: small" in done.stderr
