@@ -258,16 +258,17 @@ def write_ahead(
     under every template.
     """
     steady: list[tuple[int, dict[str, Any]]] = []
-    end = tail.depths[-1] if tail.depths else border
+    limit = tail.depths[-1] + 1 if tail.depths else border + 1
     for (depth, message), (_, text) in zip(_placed(system), encode_notes(system), strict=True):
         note = (depth, mark_of(text))
         if note in habits.steady:
             steady.append((depth, message))
         else:
-            end = min(end, depth + shift if note in habits.moving else depth)
-    kept = _cut_behind_reply(tail, end)
+            limit = min(limit, depth + shift if note in habits.moving else depth)
+    kept = _cut_behind_reply(tail, limit)
     end = kept.depths[-1] if kept.depths else border
-    known = [(depth, m) for depth, m in steady if depth <= max(end, border)]
+    # Behind an unsure one, and beside it, a steady one has no sure place either.
+    known = [(depth, m) for depth, m in steady if depth <= end and depth < limit]
     kept.add(TailMessage(end + 1, "user", dumps({"role": "user", "content": DUMMY}), None))
     leading = [(depth, message) for depth, message in system if depth <= 0]
     return assemble([*leading, *known], memory, kept, border=border, strict_roles=strict_roles)
