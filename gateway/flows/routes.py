@@ -15,6 +15,7 @@ from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Ground, Setting, Spot, find_ground
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress
+from gateway.store.transcript import ConversationRow
 from policies.folding import plan_fold
 from policies.routing import (
     HOME,
@@ -28,7 +29,7 @@ from policies.routing import (
     is_allowed,
     order_rest,
 )
-from policies.schema import needs_content
+from policies.schema import content_tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +86,41 @@ def look(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> View
         last = attempts.last_server(connection, conversation.pk)
     # A conversation of before there were homes lives where it was answered last.
     home = conversation.backend or last
-    facts = Facts(
+    stand = Stand(conversation.route, home, conversation.private or offer.is_private)
+    asked = content_tiers(offer.rules)
+    candidates = []
+    for setting in offer.settings:
+        images, tools = False, False
+        if setting.backend in asked:
+            images, tools = _content(connection, spot, setting)
+        candidates.append(_candidate(setting, offer, images, tools or asker.has_tools))
+    facts = _facts(asker, offer, spot.head.cum_chars)
+    return View(last, facts, stand, candidates)
+
+
+def _facts(asker: Asker, offer: Offer, chars: int) -> Facts:
+    return Facts(
         model=offer.model,
         owner=asker.owner,
         user=asker.user,
         headers=asker.headers,
         tags=asker.tags,
-        chars=spot.head.cum_chars,
+        chars=chars,
         minute=offer.minute,
         day=offer.day,
         usable=offer.usable,
     )
-    stand = Stand(conversation.route, home, conversation.private or offer.is_private)
-    asks = needs_content(offer.rules)
-    candidates = []
-    for setting in offer.settings:
-        images, tools = _content(connection, spot, setting) if asks else (False, False)
-        candidates.append(
-            Candidate(
-                backend=setting.backend,
-                policy=setting.policy.name,
-                is_local=setting.backend in offer.local,
-                is_usable=setting.backend in offer.usable,
-                images=images,
-                tools=tools or asker.has_tools,
-            )
-        )
-    return View(last, facts, stand, candidates)
+
+
+def _candidate(setting: Setting, offer: Offer, images: bool, tools: bool) -> Candidate:
+    return Candidate(
+        backend=setting.backend,
+        policy=setting.policy.name,
+        is_local=setting.backend in offer.local,
+        is_usable=setting.backend in offer.usable,
+        images=images,
+        tools=tools,
+    )
 
 
 def decide(connection: Connection, spot: Spot, asker: Asker, offer: Offer) -> Decision:
@@ -181,6 +190,26 @@ def _find_usable(view: View, backend: str) -> int | None:
         if tier.backend == backend and tier.is_usable and is_allowed(tier, view.stand):
             return at
     return None
+
+
+def order_aside(
+    asker: Asker, offer: Offer, conversation: ConversationRow | None, chars: int
+) -> tuple[str, tuple[Setting, ...]]:
+    """The rule and the tiers, in order, for a request that is no turn. conversation: to which it
+    belongs, where that is known; chars: its own length.
+
+    Raises as decide: what is private goes nowhere else by the way either.
+    """
+    stand = Stand(private=offer.is_private)
+    if conversation is not None:
+        private = offer.is_private or conversation.private
+        stand = Stand(conversation.route, conversation.backend, private)
+    candidates = [_candidate(setting, offer, False, asker.has_tools) for setting in offer.settings]
+    choice = choose(_facts(asker, offer, chars), stand, candidates, offer.rules)
+    if choice is None:
+        raise _refused(offer)
+    order = (choice.index, *order_rest(stand, candidates, choice.index))
+    return choice.rule, tuple(offer.settings[at] for at in order)
 
 
 def _refused(offer: Offer) -> Exception:

@@ -219,9 +219,11 @@ def find_rule_faults(
     return faults
 
 
-def needs_content(rules: Sequence[Rule]) -> bool:
-    """Whether any of these rules looks for images or tools."""
-    return any(rule.when.images is not None or rule.when.tools is not None for rule in rules)
+def content_tiers(rules: Iterable[Rule]) -> frozenset[str]:
+    """The tiers, by their backends, in whose views these rules look for images or tools."""
+    return frozenset(
+        rule.tier for rule in rules if rule.when.images is not None or rule.when.tools is not None
+    )
 
 
 def named_headers(rules: Iterable[Rule]) -> frozenset[str]:

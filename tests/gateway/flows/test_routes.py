@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Forbidden, GatewayError, NotFound, UpstreamFailed
 from gateway.flows.errands import Errands
+from gateway.flows.offers import Demand, find_offer
 from gateway.flows.recorder import Counts
+from gateway.flows.routes import Asker, order_aside
 from gateway.store.origins import find_origin
 from tests.gateway.house import House, Said, assistant, call_of, tool, user
 
@@ -330,6 +332,36 @@ async def test_a_private_conversation_is_summarized_on_this_machine(house: House
     await say(house, model="secret")
     await say(house, model="plain")
     assert asked() == ["local"]
+
+
+# -- requests that are no turns -----------------------------------------------------------------
+
+
+async def aside(house: House, model: str, **asked: Any) -> tuple[str, list[str]]:
+    """(rule, backends in order) for a request beside the conversation c, where there is one."""
+    offer = await find_offer(house.ctx, model, Demand())
+    known = house.rows("SELECT pk FROM conversations")
+    asker = Asker("ann", "", {}, frozenset(asked.get("tags", ())))
+    conversation = house.conversation("c") if known else None
+    rule, order = order_aside(asker, offer, conversation, asked.get("chars", 0))
+    return rule, [setting.backend for setting in order]
+
+
+async def test_what_is_no_turn_goes_by_the_same_order(house: House) -> None:
+    assert await aside(house, "talk") == ("first-healthy", ["local", "cloud"])
+    assert await aside(house, "talk", tags=["cloud"]) == ("asked", ["cloud", "local"])
+    await say(house, metadata={"tag": "cloud"})
+    assert await aside(house, "plain") == ("home", ["cloud", "local"])
+    house.cloud.healthy = False
+    assert await aside(house, "plain") == ("first-healthy", ["local", "cloud"])
+
+
+async def test_what_is_no_turn_is_as_private_as_its_conversation(house: House) -> None:
+    assert await aside(house, "secret") == ("first-healthy", ["local"])
+    await say(house, model="secret")
+    assert await aside(house, "talk", tags=["cloud"]) == ("first-healthy", ["local"])
+    with pytest.raises(Forbidden):
+        await aside(house, "away")
 
 
 ACTS = st.lists(

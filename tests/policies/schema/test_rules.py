@@ -8,8 +8,8 @@ from policies.schema import (
     Extent,
     Rule,
     When,
+    content_tiers,
     named_headers,
-    needs_content,
     parse_hours,
     spell_hours,
 )
@@ -134,6 +134,9 @@ def test_two_rules_of_a_name_are_refused_at_the_second():
 def test_what_rules_look_at_is_known_before_a_request_is_read():
     plain = Rule(name="a", tier="glm", when=When(header={"X-Mood": "dark", "x-Place": "sea"}))
     assert named_headers([plain, Rule(name="b", tier="glm")]) == {"x-mood", "x-place"}
-    assert not needs_content([plain])
-    assert needs_content([plain, Rule(name="b", tier="glm", when=When(images=False))])
-    assert needs_content([Rule(name="b", tier="glm", when=When(tools=True))])
+    assert content_tiers([plain]) == frozenset()
+    seen = [
+        Rule(name="b", tier="grok", when=When(images=False)),
+        Rule(name="c", tier="deepseek", when=When(tools=True)),
+    ]
+    assert content_tiers([plain, *seen]) == {"grok", "deepseek"}
