@@ -359,7 +359,7 @@ async def test_what_is_no_turn_goes_by_the_same_order(house: House) -> None:
 async def test_what_is_no_turn_is_as_private_as_its_conversation(house: House) -> None:
     assert await aside(house, "secret") == ("first-healthy", ["local"])
     await say(house, model="secret")
-    assert await aside(house, "talk", tags=["cloud"]) == ("first-healthy", ["local"])
+    assert await aside(house, "talk", tags=["cloud"]) == ("home", ["local"])
     with pytest.raises(Forbidden):
         await aside(house, "away")
 
