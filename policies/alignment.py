@@ -107,8 +107,9 @@ class Insertion(NamedTuple):
 
 
 class Around(NamedTuple):
-    """Text that a client put before and after the message at this depth."""
+    """Text that a client put before and after the message at this depth, in the sent one."""
 
+    sent: int
     depth: int
     before: str
     after: str
@@ -627,7 +628,7 @@ def _draw(eye: _Eye, pairs: Sequence[_Pair], ops: Sequence[_Op], sorter: _Sorter
             own = sorter.texts.get(which)
             pieces.append(Piece(None, which, None if own is None else own.text))
             if own is not None:
-                arounds.append(Around(depth, own.before, own.after))
+                arounds.append(Around(which, depth, own.before, own.after))
         else:
             head = what == "heading" and not sorter.window.rooted
             depths[which] = -1 if head else depth
@@ -651,9 +652,13 @@ def _around(eye: _Eye, pair: _Pair, depth: int) -> list[Around]:
     if peeled.is_bare or (pair.first == pair.last and eye.is_exact(pair.sent, pair.last)):
         return []
     if pair.first == pair.last:
-        return [Around(depth, peeled.before, peeled.after)]
-    first = Around(depth - (pair.last - pair.first), peeled.before, "")
-    return [each for each in (first, Around(depth, "", peeled.after)) if each.before or each.after]
+        return [Around(pair.sent, depth, peeled.before, peeled.after)]
+    first = Around(pair.sent, depth - (pair.last - pair.first), peeled.before, "")
+    return [
+        each
+        for each in (first, Around(pair.sent, depth, "", peeled.after))
+        if each.before or each.after
+    ]
 
 
 __all__ = ["Alignment", "Around", "Insertion", "Lore", "Piece", "Spoken", "Window", "align"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,10 @@ _FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|earlier|chapter)\b)", re.IGNORECASE)
 _GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
 _CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
 NO_OUTPUT = "[no output]"
+# Marks a text that a client put "before" or "after" the stored message at its depth: it is joined
+# to that message. No message of a client's carries it there: its system texts are never joined.
+AROUND = "foldgate_around"
+_SYSTEM = ("system", "developer")
 # What the frames cost beside the text, in characters: planning counts lengths as rendered.
 GIST_COST = len(_GIST_FRAME) - len("{text}")
 CHAPTER_COST = len(_CHAPTER_FRAME) - len("{text}")
@@ -226,11 +230,11 @@ def assemble(
     late system messages as notes of the user.
     """
     leading = [message for depth, message in system if depth <= 0]
-    placed = [(depth, message) for depth, message in system if depth > 0]
+    told, placed = _join_arounds(tail, [item for item in system if item[0] > 0])
     if strict_roles:
-        return _assemble_strict(leading, memory, tail, placed, border)
+        return _assemble_strict(leading, memory, tail.depths, told, placed, border)
     head = [_encode(message) for message in (*leading, *memory)]
-    fragments = [*head, *tail.fragments]
+    fragments = [*head, *told]
     inserted = 0
     for depth, message in placed:
         index = bisect_right(tail.depths, max(depth, border)) if depth > border else 0
@@ -239,17 +243,50 @@ def assemble(
     return tuple(fragments)
 
 
+def _join_arounds(
+    tail: Tail, placed: list[tuple[int, dict[str, Any]]]
+) -> tuple[list[bytes], list[tuple[int, dict[str, Any]]]]:
+    """The tail with what stands around its messages, and what stands on its own. A text around a
+    message that is folded stands on its own too."""
+    if not any(AROUND in message for _, message in placed):
+        return tail.fragments, placed
+    told, rest = list(tail.fragments), []
+    for depth, message in placed:
+        side = message.get(AROUND)
+        if side is None or message["role"] in _SYSTEM:
+            rest.append((depth, message))
+            continue
+        at = bisect_left(tail.depths, depth)
+        if at < len(told) and tail.depths[at] == depth:
+            told[at] = _encode(_put_around(loads(told[at]), str(side), str(message["content"])))
+        else:
+            rest.append((depth, {key: message[key] for key in message if key != AROUND}))
+    return told, rest
+
+
+def _put_around(message: dict[str, Any], side: str, text: str) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, list):
+        part = {"type": "text", "text": text}
+        return {**message, "content": [part, *content] if side == "before" else [*content, part]}
+    own = content if isinstance(content, str) else ""
+    return {**message, "content": text + own if side == "before" else own + text}
+
+
 def _assemble_strict(
     leading: Sequence[dict[str, Any]],
     memory: Sequence[dict[str, Any]],
-    tail: Tail,
+    depths: Sequence[int],
+    told: Sequence[bytes],
     placed: Sequence[tuple[int, dict[str, Any]]],
     border: int,
 ) -> tuple[bytes, ...]:
-    body: list[dict[str, Any]] = [dict(message) for message in memory]
+    system = [message for message in leading if message["role"] in _SYSTEM]
+    body = [dict(message) for message in leading if message["role"] not in _SYSTEM]
+    body += [dict(message) for message in memory]
     waiting = list(placed)
     waiting_index = 0
-    for depth, fragment in zip(tail.depths, tail.fragments, strict=True):
+    for depth, fragment in zip(depths, told, strict=True):
         while waiting_index < len(waiting) and max(waiting[waiting_index][0], border) < depth:
             body.append(_as_note(waiting[waiting_index][1]))
             waiting_index += 1
@@ -261,7 +298,7 @@ def _assemble_strict(
         spoken = (_content_text(message) for message in body)
         language = language_of(next((text for text in spoken if not is_blank(text)), ""))
         merged.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
-    return tuple(_encode(message) for message in (*_joined(leading), *merged))
+    return tuple(_encode(message) for message in (*_joined(system), *merged))
 
 
 def _said_something(message: dict[str, Any]) -> dict[str, Any]:
@@ -279,6 +316,9 @@ def _joined(leading: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _as_note(message: dict[str, Any]) -> dict[str, Any]:
+    """A late system text as the user's note; a client's note of another role is what it is."""
+    if message["role"] not in _SYSTEM:
+        return dict(message)
     text = _content_text(message)
     note = PHRASES[language_of(text) or "en"].system_note
     return {"role": "user", "content": note.replace("{text}", text)}

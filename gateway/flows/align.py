@@ -1,0 +1,273 @@
+"""Alignment of a history with the stored messages: reads what `policies.alignment` compares, and
+turns what it finds into rows.
+
+Reads the newest WINDOW messages of a path at most, and texts only of those that are not found word
+for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.prompts.view import AROUND
+from gateway.store import tails, transcript
+from gateway.store.tails import TailNode
+from gateway.store.transcript import ConversationRow, Node
+from gateway.wire.json_text import loads
+from gateway.wire.requests import SYSTEM_ROLES
+from policies.alignment import Alignment, Lore, Spoken, Window, align
+from policies.likeness import Peeled
+from policies.messages import canonical_message, is_of_tools, message_text
+
+WINDOW = 300
+"""Stored messages that are compared: more than clients send that trim by a budget."""
+
+_REPLIES = 3
+"""Newest replies of a history by which its conversation, or its branch, is found."""
+_SURE_CHARS = 40
+"""Characters of a reply by which alone, with the question before it, a conversation is found."""
+_SURE_SHARE = 0.6
+"""Of a history's replies so many must be the conversation's own where no id names it."""
+_FILLER_CHARS = 40
+_PINNED = 2
+
+Chain = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A history's messages without system texts, with what identifies each, the newest at the end.
+
+    known: the last of them that is stored word for word, with its node; (-1, None) for none.
+    """
+
+    chain: Chain
+    canonicals: Sequence[bytes]
+    known: int
+    node: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A message of the new path that is not stored there yet; stored: it was said on another
+    branch, and is told again here."""
+
+    message: dict[str, Any]
+    canonical: bytes
+    stored: tails.StoredReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Where a history stands. parent: what the fresh messages go under. depths: of each message of
+    the chain, the depth of what it stands for, or after which it stands; 0: before everything.
+    notes: (index in the chain, depth, message) of what is the client's own."""
+
+    parent: Node | None
+    fresh: Sequence[Fresh]
+    depths: Sequence[int]
+    notes: Sequence[tuple[int, int, dict[str, Any]]]
+    offset: int
+
+
+def align_history(
+    connection: Connection, conversation: ConversationRow, told: Told, *, is_named: bool
+) -> Aligned | None:
+    """Align what follows the known part of a history; None where it cannot be told.
+
+    is_named: the client named the conversation; otherwise much must agree.
+    """
+    lore = _read_lore(connection, conversation)
+    for tip in _tips(connection, conversation, told):
+        table = _Table(connection, told, tip, lore)
+        found = table.align()
+        if found is not None and (is_named or told.node is not None or table.is_sure(found)):
+            return table.draw(found)
+    return None
+
+
+def find_by_replies(connection: Connection, owner_pk: int, chain: Chain) -> list[int]:
+    """The owner's conversations that hold the newest replies of this history, best first."""
+    contents = [content for message in _newest_replies(chain) for content in _contents(message)]
+    if not contents:
+        return []
+    return tails.conversations_by_replies(connection, owner_pk, contents)
+
+
+def _newest_replies(chain: Chain) -> list[dict[str, Any]]:
+    replies = [message for message in chain if message["role"] == "assistant"]
+    return replies[: -_REPLIES - 1 : -1]
+
+
+def _contents(message: dict[str, Any]) -> list[str]:
+    """What identifies a reply: as it was sent, and without a speaker's name before it."""
+    found = [transcript.content_digest(canonical_message(message))]
+    content = message.get("content")
+    if isinstance(content, str):
+        name, colon, rest = content.partition(": ")
+        if colon and "\n" not in name and rest:
+            bare = canonical_message({**message, "content": rest})
+            found.append(transcript.content_digest(bare))
+    return found
+
+
+def _tips(connection: Connection, conversation: ConversationRow, told: Told) -> list[Node]:
+    """The ends of the paths that the history may tell of: the newest one, and other branches that
+    hold its newest replies."""
+    if conversation.head_pk is None:
+        return []
+    head = transcript.node_by_pk(connection, conversation.head_pk)
+    tips = [head] if _holds(connection, head, told.node) else []
+    for message in _newest_replies(told.chain[told.known + 1 :]):
+        for content in _contents(message):
+            for node in transcript.nodes_by_content(connection, conversation.pk, content)[:2]:
+                is_new = all(not _holds(connection, tip, node) for tip in tips)
+                if node.anchored and is_new and _holds(connection, node, told.node):
+                    tips.append(node)
+    return tips[: 1 + _REPLIES]
+
+
+def _holds(connection: Connection, tip: Node, node: Node | None) -> bool:
+    return node is None or transcript.on_path(connection, node.pk, node.depth, tip)
+
+
+def _read_lore(connection: Connection, conversation: ConversationRow) -> Lore:
+    """What the client was seen to add with its newest turn: it stands with the system texts."""
+    last = tails.last_told(connection, conversation.pk)
+    if last is None or last[0] is None:
+        return Lore()
+    system_pk, asked = last
+    notes: list[str] = []
+    slots: set[tuple[str, str]] = set()
+    wrappings: list[Peeled] = []
+    for depth, message in loads(transcript.system_text(connection, system_pk)):
+        if message["role"] in SYSTEM_ROLES:
+            continue
+        text = message_text(message)
+        notes.append(text.strip())
+        side = message.get(AROUND)
+        if side is not None:
+            raw = str(message["content"])
+            wrappings.append(Peeled(raw, "", "") if side == "before" else Peeled("", "", raw))
+        elif asked - depth in (0, 1) and depth > 0:
+            slots.add((message["role"], "after" if depth == asked else "before"))
+    return Lore(tuple(dict.fromkeys(notes)), frozenset(slots), tuple(wrappings))
+
+
+class _Table:
+    """One history beside one path."""
+
+    def __init__(self, connection: Connection, told: Told, tip: Node, lore: Lore) -> None:
+        self._connection, self._told, self._lore = connection, told, lore
+        self._start = max(told.known + 1, len(told.chain) - 2 * WINDOW)
+        self._floor = told.node.depth if told.node is not None else 0
+        above = max(self._floor, tip.depth - WINDOW)
+        self._kept = tails.read_tail(connection, tip.pk, above) if tip.depth > above else []
+        self._above = above
+        self._sent = [self._speak(at) for at in range(self._start, len(told.chain))]
+        self._rows: dict[int, tails.StoredReply] = {}
+
+    def _speak(self, at: int) -> Spoken:
+        message = self._told.chain[at]
+        content = transcript.content_digest(self._told.canonicals[at])
+        return Spoken(
+            str(message["role"]), message_text(message), content, bound=is_of_tools(message)
+        )
+
+    def align(self) -> Alignment | None:
+        known = {message.content for message in self._sent}
+        self._load([node.pk for node in self._kept if node.content not in known])
+        kept = [self._recall(node) for node in self._kept]
+        told = self._told
+        window = Window(
+            cut=self._start - told.known - 1,
+            below=self._above - self._floor,
+            rooted=told.node is not None,
+            pinned=told.node is not None and told.node.depth <= _PINNED,
+        )
+        return align(self._sent, kept, self._lore, window)
+
+    def _load(self, pks: Sequence[int]) -> None:
+        wanted = [pk for pk in pks if pk not in self._rows]
+        self._rows |= tails.read_messages(self._connection, wanted)
+
+    def _recall(self, node: TailNode) -> Spoken:
+        row = self._rows.get(node.pk)
+        if row is None:
+            return Spoken(node.role, None, node.content, produced=bool(node.produced))
+        message = loads(row.raw)
+        return Spoken(
+            node.role,
+            message_text(message),
+            node.content,
+            bound=is_of_tools(message),
+            produced=bool(node.produced),
+        )
+
+    def is_sure(self, found: Alignment) -> bool:
+        """Whether a history that names no conversation is this one's beyond chance."""
+        replies = [at for at, one in enumerate(self._sent) if one.role == "assistant"]
+        if found.replies < _SURE_SHARE * len(replies) or not found.replies:
+            return False
+        if found.replies > 1:
+            return True
+        longest = max(len(self._sent[at].text or "") for at in replies)
+        return found.pairs > 1 and longest >= _SURE_CHARS
+
+    def draw(self, found: Alignment) -> Aligned:
+        told, above = self._told, self._above
+        copies = [piece.kept for piece in found.pieces if piece.kept is not None]
+        self._load([self._kept[at].pk for at in copies])
+        depths = list(range(1, told.known + 2)) + [above] * (self._start - told.known - 1)
+        depths += [0 if depth < 0 else above + depth for depth in found.depths]
+        notes = [
+            (self._start + each.sent, max(0, depths[self._start + each.sent]), message)
+            for each in found.insertions
+            if not _is_filler(message := told.chain[self._start + each.sent], each.kind)
+        ]
+        first = next((d for d in found.depths if d > 0), 1)
+        for around in found.arounds:
+            at = self._start + around.sent
+            for side, text in (("before", around.before), ("after", around.after)):
+                if text:
+                    message = {"role": "user", "content": text, AROUND: side}
+                    notes.append((at, above + around.depth, message))
+        return Aligned(
+            parent=self._parent(found.base),
+            fresh=[self._fresh(*piece) for piece in found.pieces],
+            depths=depths,
+            notes=sorted(notes, key=lambda note: note[0]),
+            offset=0 if told.node is not None else above + first - 1,
+        )
+
+    def _parent(self, base: int) -> Node | None:
+        if base:
+            return transcript.node_by_pk(self._connection, self._kept[base - 1].pk)
+        if not self._kept or self._above == self._floor:
+            return self._told.node
+        parent_pk = self._kept[0].parent_pk
+        return None if parent_pk is None else transcript.node_by_pk(self._connection, parent_pk)
+
+    def _fresh(self, kept: int | None, sent: int | None, text: str | None) -> Fresh:
+        if kept is not None:
+            row = self._rows[self._kept[kept].pk]
+            message = loads(row.raw)
+            return Fresh(message, canonical_message(message), row)
+        assert sent is not None
+        at = self._start + sent
+        message = self._told.chain[at]
+        if text is None or not isinstance(message.get("content"), str):
+            return Fresh(message, self._told.canonicals[at])
+        message = {**message, "content": text}
+        return Fresh(message, canonical_message(message))
+
+
+def _is_filler(message: dict[str, Any], kind: str) -> bool:
+    """A few words that only stand in a trimmed head's place, which the view tells itself."""
+    text = message_text(message).strip()
+    in_brackets = text.startswith("[") and text.endswith("]")
+    return kind == "heading" and (in_brackets or len(text) <= _FILLER_CHARS)

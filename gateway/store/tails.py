@@ -1,0 +1,131 @@
+"""What the alignment of a history reads: the newest messages of a path, and who gave a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, select, text, true
+
+from gateway.store.prepared import Prepared
+from gateway.store.rows import record
+from gateway.store.tables import Attempt, Conversation, Message
+
+attempts = Attempt.__table__  # type: ignore[attr-defined]
+conversations = Conversation.__table__  # type: ignore[attr-defined]
+messages = Message.__table__  # type: ignore[attr-defined]
+
+# A history without an id is looked for in so many conversations of its owner, the newest first.
+_RECENT = 200
+
+_TAIL = Prepared(
+    text(
+        """
+        WITH RECURSIVE walk(pk, parent_pk, depth) AS (
+          SELECT pk, parent_pk, depth FROM messages WHERE pk = :head
+          UNION ALL
+          SELECT m.pk, m.parent_pk, m.depth FROM walk w JOIN messages m ON m.pk = w.parent_pk
+          WHERE w.depth - 1 > :above
+        )
+        SELECT m.pk, m.parent_pk, m.depth, m.role, m.content, m.produced
+        FROM walk w JOIN messages m ON m.pk = w.pk WHERE m.depth > :above ORDER BY m.depth
+        """
+    )
+)
+_LAST_TOLD = Prepared(
+    select(attempts.c.system_pk, messages.c.depth)
+    .join(messages, messages.c.pk == attempts.c.asked_pk)
+    .where(attempts.c.conversation_pk == bindparam("conversation"))
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TailNode:
+    """A stored message without its text. content: the digest of the message alone."""
+
+    pk: int
+    parent_pk: int | None
+    depth: int
+    role: str
+    content: str
+    produced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """A stored message as it is told again on another branch."""
+
+    raw: str
+    produced: bool
+    backend: str | None
+    finish_reason: str | None
+    partial: bool
+
+
+def read_tail(connection: Connection, head_pk: int, above: int) -> list[TailNode]:
+    """The messages of a path that are deeper than `above`, oldest first, without their texts."""
+    return [record(TailNode, row) for row in _TAIL.all(connection, head=head_pk, above=above)]
+
+
+def read_messages(connection: Connection, pks: Collection[int]) -> dict[int, StoredReply]:
+    """Stored messages by their row numbers."""
+    if not pks:
+        return {}
+    columns = (
+        messages.c.raw,
+        messages.c.produced,
+        messages.c.backend,
+        messages.c.finish_reason,
+        messages.c.partial,
+    )
+    rows = connection.execute(select(messages.c.pk, *columns).where(messages.c.pk.in_(pks)))
+    return {row[0]: record(StoredReply, row[1:]) for row in rows}
+
+
+def children_of(
+    connection: Connection, conversation_pk: int, parent_pk: int, depth: int
+) -> list[int]:
+    """The row numbers of what was said right behind a message at this depth, newest first."""
+    rows = connection.execute(
+        select(messages.c.pk)
+        .where(
+            messages.c.conversation_pk == conversation_pk,
+            messages.c.depth == depth + 1,
+            messages.c.parent_pk == parent_pk,
+        )
+        .order_by(messages.c.pk.desc())
+        .limit(32)
+    )
+    return [row[0] for row in rows]
+
+
+def last_told(connection: Connection, conversation_pk: int) -> tuple[int | None, int] | None:
+    """The system texts' row of a conversation's newest turn, and the depth of what was asked."""
+    row = _LAST_TOLD.first(connection, conversation=conversation_pk)
+    return None if row is None else (row[0], int(row[1]))
+
+
+def conversations_by_replies(
+    connection: Connection, owner_pk: int, contents: Sequence[str]
+) -> list[int]:
+    """The owner's conversations in which the gateway gave one of these replies; those with most of
+    them first, then the newest. Looks into the newest 200 conversations only."""
+    recent = (
+        select(conversations.c.pk, conversations.c.touched_ms)
+        .where(conversations.c.owner_pk == owner_pk)
+        .order_by(conversations.c.touched_ms.desc())
+        .limit(_RECENT)
+        .subquery()
+    )
+    hits = func.count(messages.c.content.distinct())
+    rows = connection.execute(
+        select(recent.c.pk)
+        .join(messages, messages.c.conversation_pk == recent.c.pk)
+        .where(messages.c.content.in_(contents), messages.c.produced == true())
+        .group_by(recent.c.pk, recent.c.touched_ms)
+        .order_by(hits.desc(), recent.c.touched_ms.desc())
+        .limit(3)
+    )
+    return [row[0] for row in rows]
