@@ -287,8 +287,8 @@ def test_whole_texts(text: str) -> None:
         ("无", 40, True),
         ("Brief hand-off: migration done, tests green.", 1_700, False),
         # 1,100 / 6 = 183 letters are the least for any longer span.
-        ("abcd " * 45 + "a", 32_000, True),
-        ("abcd " * 45 + "abc", 32_000, False),
+        ("abcd " * 36 + "ab", 32_000, True),
+        ("abcd " * 36 + "abcd", 32_000, False),
         ("Done", 300, True),
         ("迁移完成", 300, True),
         ("迁移完成了，没有问题", 300, False),
