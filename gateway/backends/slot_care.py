@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,9 +37,13 @@ LATER_LOOK = 0.25
 """How long a slot whose request was broken off may go on before it is used all the same (the server
 then keeps the next request waiting itself), and how often it is looked at."""
 
-_PROBE_WORDS = 48
+NOTICE_SECONDS = 1.5
+"""The server looks once a second whether its connections are still there."""
+
+_NOISE_WORDS = 24
 _TOLD_APART = 8
-"""A probe's length, and how many tokens of it are read anew at most where all came from memory."""
+"""The length of a text that is like nothing, and how many of its tokens are read anew at most where
+it came from memory."""
 
 _DEFAULT_SLOTS = 4
 """llama-server started without -np has so many, and they share one cache."""
@@ -91,6 +96,7 @@ class SlotCare:
         self._ask = ask
         self._clock = clock
         self._can_erase = True
+        self._broken_off = -math.inf
         self._settling: set[asyncio.Task[None]] = set()
 
     # --- requests --------------------------------------------------------------------------------
@@ -119,6 +125,8 @@ class SlotCare:
         """A request is over. is_settled: the server told its end itself; else its slot is looked
         at until it is idle. Never raises, awaits nothing."""
         is_new = not lease.is_over
+        if not is_settled:
+            self._broken_off = self._clock()
         lease.end(is_settled=is_settled)
         if is_new and not is_settled and lease.slot is not None:
             task = asyncio.ensure_future(self._settle(lease.slot))
@@ -223,15 +231,29 @@ class SlotCare:
 
     async def _wipe_shared(self) -> None:
         """Nothing new begins meanwhile. A busy slot needs no wipe: what it did not share with the
-        prompt that is read there is gone already."""
+        prompt that is read there is gone already.
+
+        No slot is named: a named one may become busy before the wipe is there, and would lose the
+        cache under its reply. The server gives each text, being like nothing it has, the slot that
+        was used least recently, and says which.
+        """
         self.keeper.hold()
         try:
             slots = await self._read_settled()
-            for slot in slots:
-                if not slot.is_busy:
-                    await self._overwrite(slot.number)
+            left = {slot.number for slot in slots if not slot.is_busy}
+            for number in tuple(left):
+                if await self._erase(number):
+                    left.discard(number)
+            for _ in range(2 * len(slots)):
+                if not left:
+                    return
+                answer = await self._read_text(None, _make_noise(), cache_prompt=False)
+                left.discard(answer.get("id_slot") if isinstance(answer, dict) else None)
         finally:
             self.keeper.resume()
+        if left:
+            what = f"The backend {self._backend} gave slots {sorted(left)} to nothing that was sent"
+            raise UpstreamFault(FaultKind.SERVER, what)
 
     async def _read_settled(self) -> list[ServerSlot]:
         """The slots once none is at work for a request that was broken off: it may be that of the
@@ -240,20 +262,31 @@ class SlotCare:
         while True:
             slots = await self.read_slots()
             busy = sum(slot.is_busy for slot in slots)
-            if busy <= self.keeper.in_flight or self._clock() >= deadline:
+            is_settled = busy <= self.keeper.in_flight and not self._was_broken_off
+            if is_settled or self._clock() >= deadline:
                 return slots
             await asyncio.sleep(LATER_LOOK)
 
-    async def _overwrite(self, number: int) -> None:
-        """Erase a slot where the server can, else read a dot over it."""
+    @property
+    def _was_broken_off(self) -> bool:
+        """Whether the server may not have noticed yet that a connection was closed."""
+        return self._clock() - self._broken_off < NOTICE_SECONDS
+
+    async def _erase(self, number: int) -> bool:
+        """Erase a slot as soon as it is idle; False where the server cannot."""
         if self._can_erase:
             try:
                 await self._ask("POST", f"/slots/{number}?action=erase", WIPE_SECONDS, {})
-                return
             except UpstreamFault as fault:
                 if fault.kind not in _NO_SUCH_THING:
                     raise
                 self._can_erase = False
+        return self._can_erase
+
+    async def _overwrite(self, number: int) -> None:
+        """Erase a slot that is ours where the server can, else read a dot over it."""
+        if await self._erase(number):
+            return
         fields = {
             "messages": [{"role": "user", "content": "."}],
             "max_tokens": 1,
@@ -262,9 +295,11 @@ class SlotCare:
         }
         await self._ask("POST", "/v1/chat/completions", WIPE_SECONDS, fields)
 
-    async def _read_text(self, number: int, text: str, *, cache_prompt: bool = True) -> Any:
-        """Have a bare text read in a slot; what the server says of it."""
-        fields = {"prompt": text, "n_predict": 1, "cache_prompt": cache_prompt, "id_slot": number}
+    async def _read_text(self, number: int | None, text: str, *, cache_prompt: bool = True) -> Any:
+        """Have a bare text read, in a slot (None: of the server's choice); what it says of it."""
+        fields = {"prompt": text, "n_predict": 1, "cache_prompt": cache_prompt}
+        if number is not None:
+            fields["id_slot"] = number
         return await self._ask("POST", "/completion", WIPE_SECONDS, fields)
 
     # --- how the server was started --------------------------------------------------------------
@@ -272,7 +307,8 @@ class SlotCare:
     async def check(self, *, is_alone: bool = False) -> tuple[str, ...]:
         """Ask the server how it was started, and keep what is wrong with it as `cautions`.
 
-        `/props` must have been read before. A slot that was never used (is_alone: or that no
+        `/props` must have been read before. Where slots are shared and at work, it is only half
+        done, and `is_checked` stays false. A slot that was never used (is_alone: or that no
         conversation owns) is asked short questions, which show whether --cache-ram is on; nothing
         else can tell. Raises UpstreamFault where the server cannot be asked now.
         """
@@ -282,15 +318,17 @@ class SlotCare:
         except UpstreamFault as fault:
             if fault.kind not in _NO_SUCH_THING:
                 raise
+            self.is_checked = True
             cautions.append(
                 "it does not list its slots, so nobody sees when a reply that was broken off is "
                 "over: start it without --no-slots"
             )
         else:
             cautions += await self._check_unified(slots)
-            cautions += await self._check_ram(slots, is_alone)
+            if self.pinned or not (self.keeper.in_flight or self._was_broken_off):
+                cautions += await self._check_ram(slots, is_alone)
+                self.is_checked = True
         self.cautions = tuple(cautions)
-        self.is_checked = True
         return self.cautions
 
     def _check_total(self) -> list[str]:
@@ -364,7 +402,7 @@ class SlotCare:
 
     async def _probe(self, number: int) -> bool | None:
         """Whether a prompt that was overwritten comes back from memory; None: cannot be told."""
-        text = " ".join(secrets.token_hex(2) for _ in range(_PROBE_WORDS))
+        text = _make_noise()
         async with self._alone_in(number):
             try:
                 await self._read_text(number, text)
@@ -378,6 +416,11 @@ class SlotCare:
         timings = answer.get("timings") if isinstance(answer, dict) else None
         read = timings.get("prompt_n") if isinstance(timings, dict) else None
         return read <= _TOLD_APART if isinstance(read, int) else None
+
+
+def _make_noise() -> str:
+    """A text that is like nothing else."""
+    return " ".join(secrets.token_hex(2) for _ in range(_NOISE_WORDS))
 
 
 def _width(call: Call) -> int:
