@@ -41,12 +41,13 @@ def is_ungrounded(prose: str, heard: Heard) -> bool:
 
 def _strays(prose: str, heard: Heard) -> bool:
     told = terms(fold(prose))
-    if len(told) < _LEAST_TERMS:
-        return False
-    share = len(told & heard.terms) / len(told)
     size = len(heard.folded)
+    nameless = size >= _NAMELESS_SOURCE and _names_nobody(prose, heard.speakers)
+    if len(told) < _LEAST_TERMS:
+        return nameless  # a title at best
+    share = len(told & heard.terms) / len(told)
     least = next(floor for start, floor in reversed(_LEAST_SHARES) if size >= start)
-    if size >= _NAMELESS_SOURCE and _names_nobody(prose, heard.speakers):
+    if nameless:
         least = max(least, _NAMELESS_SHARE)
     dense = sum(bool(DENSE.fullmatch(term) or HANGUL_LETTER.search(term)) for term in told)
     return share < (least * _DENSE_FACTOR if dense * 2 > len(told) else least)

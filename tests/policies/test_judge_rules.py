@@ -708,7 +708,9 @@ def test_a_telling_that_names_nobody_must_keep_closer_to_its_source() -> None:
         " council's letter says the drain is planned. A ditch is to be dug on Saturday."
     )
     assert is_ungrounded(essay, heard)
+    assert is_ungrounded("The story of the flooded allotment", heard), "a title tells nothing"
     assert not is_ungrounded(plain, heard)
+    assert not is_ungrounded("Mara's allotment was flooded.", heard)
     assert not is_ungrounded(f"Mara spoke of it. {essay}", heard), "a third is enough with a name"
     roles = Heard([("user", text) for _, text in lines])
     assert not is_ungrounded(essay, roles), "a role is no name that could be told"
