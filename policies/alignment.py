@@ -395,7 +395,7 @@ class _Sorter:
         if stored == 0:
             return self._sort_prelude(i)
         agrees = sent == stored and window.cut == window.below == 0
-        if agrees and not (window.pinned or self._is_filled(i, j)):
+        if agrees and not self._is_filled(i, j):
             return self._sort_group(range(i + 1), range(j + 1))
         if sent <= _HEADING and (not window.rooted or window.pinned or stored >= _TRIMMED):
             return [*(_Op("heading", at) for at in range(i + 1)), *kept]

@@ -82,12 +82,15 @@ def align_history(
     is_named: the client named the conversation; otherwise much must agree.
     """
     lore = _read_lore(connection, conversation)
+    best: tuple[_Table, Alignment] | None = None
     for tip in _tips(connection, conversation, told):
         table = _Table(connection, told, tip, lore)
         found = table.align()
-        if found is not None and (is_named or told.node is not None or table.is_sure(found)):
-            return table.draw(found)
-    return None
+        if found is None or not (is_named or told.node is not None or table.is_sure(found)):
+            continue
+        if best is None or found.replies > best[1].replies:
+            best = table, found
+    return None if best is None else best[0].draw(best[1])
 
 
 def find_by_replies(connection: Connection, owner_pk: int, chain: Chain) -> list[int]:
@@ -138,9 +141,9 @@ def _holds(connection: Connection, tip: Node, node: Node | None) -> bool:
 def _read_lore(connection: Connection, conversation: ConversationRow) -> Lore:
     """What the client was seen to add with its newest turn: it stands with the system texts."""
     last = tails.last_told(connection, conversation.pk)
-    if last is None or last[0] is None:
+    system_pk, asked = last or (None, 0)
+    if system_pk is None:
         return Lore()
-    system_pk, asked = last
     notes: list[str] = []
     slots: set[tuple[str, str]] = set()
     wrappings: list[Peeled] = []

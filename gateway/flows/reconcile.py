@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Conflict
+from gateway.flows.align import Aligned, Fresh, Told, align_history, find_by_replies
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
@@ -57,12 +58,32 @@ class Placement:
     offset: how many messages of the path stand before the request's first chain message (what
     the client trimmed or never sends); 0: the request told the whole path. moves_head: whether
     the conversation's newest head follows; not for a late repeat of what was answered long ago.
+    depths: of each chain message, the depth of what it stands for, or after which it stands, where
+    the history was aligned. notes: (index in the chain, depth, message) of those that are the
+    client's own: shown to the model at their place for this turn, and not stored.
     """
 
     conversation: ConversationRow
     asked: Node
     offset: int
     moves_head: bool = True
+    depths: Sequence[int] | None = None
+    notes: Sequence[tuple[int, int, dict[str, Any]]] = ()
+
+    def place_system(
+        self, system: Sequence[tuple[int, dict[str, Any]]]
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """System texts and the client's own notes in the order in which they came, each with the
+        depth after which it stands; 0: before everything."""
+        placed = [(before, 0, self._depth(before), message) for before, message in system]
+        placed += [(at, 1, depth, message) for at, depth, message in self.notes]
+        placed.sort(key=lambda item: item[:2])
+        return [(depth, message) for _, _, depth, message in placed]
+
+    def _depth(self, before: int) -> int:
+        if before == 0:
+            return 0
+        return self.offset + before if self.depths is None else self.depths[before - 1]
 
 
 def prepare(
@@ -107,11 +128,13 @@ def place(
     """Find or begin the conversation and store what is new. Raises Conflict for a key re-used."""
     if (again := _same_key(connection, incoming, owner_pk)) is not None:
         return again
-    conversation, is_new = _conversation(connection, incoming, owner_pk, now_ms)
+    conversation, is_new, aligned = _conversation(connection, incoming, owner_pk, now_ms)
     known = -1
     parent: Node | None = None
-    if not is_new:
-        known, parent = _known(connection, incoming, conversation)
+    if aligned is None and not is_new:
+        known, parent, aligned = _known(connection, incoming, conversation)
+    if aligned is not None:
+        return _place_aligned(connection, conversation, aligned, image_chars, now_ms)
     new = _new_messages(incoming, known + 1, image_chars)
     nodes = transcript.append_messages(connection, conversation, parent, new, now_ms)
     asked = nodes[-1] if nodes else parent
@@ -121,6 +144,43 @@ def place(
     if known >= 0 and offset == 0 and len(incoming.chain) > 1 and not conversation.resends:
         transcript.mark_resending(connection, conversation.pk)
     return Placement(conversation, asked, offset)
+
+
+def _place_aligned(
+    connection: Connection,
+    conversation: ConversationRow,
+    aligned: Aligned,
+    image_chars: int,
+    now_ms: int,
+) -> Placement:
+    """Store what an aligned history told that was new, or anew on another branch."""
+    new = [_to_stored(fresh, image_chars) for fresh in aligned.fresh]
+    nodes = transcript.append_messages(connection, conversation, aligned.parent, new, now_ms)
+    asked = nodes[-1] if nodes else aligned.parent
+    assert asked is not None
+    if aligned.offset == 0 and not conversation.resends:
+        transcript.mark_resending(connection, conversation.pk)
+    return Placement(
+        conversation, asked, aligned.offset, depths=aligned.depths, notes=aligned.notes
+    )
+
+
+def _to_stored(fresh: Fresh, image_chars: int) -> transcript.NewMessage:
+    stored = fresh.stored
+    try:
+        if stored is None:
+            return to_new_message(fresh.message, fresh.canonical, image_chars)
+        return to_new_message(
+            fresh.message,
+            fresh.canonical,
+            image_chars,
+            produced=bool(stored.produced),
+            backend=stored.backend,
+            finish_reason=stored.finish_reason,
+            partial=bool(stored.partial),
+        )
+    except NotJson as error:
+        raise BadRequest(f"A message cannot be stored: {error}.", param="messages") from None
 
 
 def _new_messages(incoming: Incoming, start: int, image_chars: int) -> list[transcript.NewMessage]:
@@ -199,21 +259,40 @@ def _is_named(connection: Connection, incoming: Incoming, conversation: Conversa
 
 def _conversation(
     connection: Connection, incoming: Incoming, owner_pk: int, now_ms: int
-) -> tuple[ConversationRow, bool]:
+) -> tuple[ConversationRow, bool, Aligned | None]:
+    """(the conversation, whether it is new, where the history stands if that is known already)."""
     found: ConversationRow | None = None
+    aligned: Aligned | None = None
     if incoming.conversation is not None:
         found = transcript.find_conversation(connection, owner_pk, incoming.conversation)
     else:
         found = _by_chain(connection, incoming, owner_pk)
+        if found is None:
+            found, aligned = _by_replies(connection, incoming, owner_pk)
     if found is not None:
-        return found, False
-    return transcript.create_conversation(
+        return found, False, aligned
+    made = transcript.create_conversation(
         connection,
         owner_pk,
         alias=incoming.conversation,
         model=incoming.request.model,
         now_ms=now_ms,
-    ), True
+    )
+    return made, True, None
+
+
+def _by_replies(
+    connection: Connection, incoming: Incoming, owner_pk: int
+) -> tuple[ConversationRow | None, Aligned | None]:
+    """The conversation with which a history agrees that is not told word for word."""
+    for pk in find_by_replies(connection, owner_pk, incoming.chain):
+        found = transcript.conversation_by_pk(connection, owner_pk, pk)
+        if found is not None:
+            told = Told(incoming.chain, incoming.canonicals, -1, None)
+            aligned = align_history(connection, found, told, is_named=False)
+            if aligned is not None:
+                return found, aligned
+    return None, None
 
 
 def _by_chain(connection: Connection, incoming: Incoming, owner_pk: int) -> ConversationRow | None:
@@ -243,20 +322,30 @@ def _ends_there(connection: Connection, conversation: ConversationRow, chain: st
 
 def _known(
     connection: Connection, incoming: Incoming, conversation: ConversationRow
-) -> tuple[int, Node | None]:
-    """(index of the last incoming message that is stored already or -1, what new ones go under)."""
+) -> tuple[int, Node | None, Aligned | None]:
+    """(index of the last incoming message that is stored already or -1, what new ones go under),
+    or where the history stands by alignment."""
     if len(incoming.chain) == 1:
-        return _known_alone(connection, incoming, conversation)
+        return *_known_alone(connection, incoming, conversation), None
     found = transcript.deepest_known(connection, conversation, incoming.chains)
-    if found is not None:
-        return found
+    known, node = found if found is not None else (-1, None)
+    if found is not None and not _is_doubtful(incoming, known):
+        return known, node, None
     head = _head(connection, conversation)
     if head is None:
-        return -1, None
-    if (asked := _asked_again(connection, incoming, head)) is not None:
-        return len(incoming.chain) - 1, asked
-    aligned = _align_tail(connection, incoming, conversation, head)
-    return aligned if aligned is not None else (-1, head)
+        return -1, None, None
+    if found is None and (asked := _asked_again(connection, incoming, head)) is not None:
+        return len(incoming.chain) - 1, asked, None
+    told = Told(incoming.chain, incoming.canonicals, known, node)
+    aligned = align_history(connection, conversation, told, is_named=True)
+    return known, head if found is None else node, aligned
+
+
+def _is_doubtful(incoming: Incoming, known: int) -> bool:
+    """Whether what follows the known part is more than one new message, or results of tools: an
+    echo in another form, or notes of the client's."""
+    rest = [message["role"] for message in incoming.chain[known + 1 :]]
+    return "assistant" in rest or rest.count("user") > 1
 
 
 def _known_alone(
@@ -297,34 +386,3 @@ def _asked_again(connection: Connection, incoming: Incoming, head: Node) -> Node
             return None
         at = None if at.parent_pk is None else transcript.node_by_pk(connection, at.parent_pk)
     return asked
-
-
-def _align_tail(
-    connection: Connection, incoming: Incoming, conversation: ConversationRow, head: Node
-) -> tuple[int, Node | None] | None:
-    """Alignment on a reply of the gateway's, for a history whose head was trimmed.
-
-    The newest incoming assistant message that stands on the newest branch, with the message
-    before it standing before it, places all that came before. Where nothing was trimmed (the
-    positions agree) the head was edited instead, and the history is a branch from the root.
-    """
-    for index in range(len(incoming.chain) - 1, -1, -1):
-        if incoming.chain[index]["role"] != "assistant":
-            continue
-        content = transcript.content_digest(incoming.canonicals[index])
-        for node in transcript.nodes_by_content(connection, conversation.pk, content):
-            if not node.anchored or not transcript.on_path(connection, node.pk, node.depth, head):
-                continue
-            if not _same_before(connection, incoming, index, node):
-                continue
-            return (-1, None) if node.depth == index + 1 else (index, node)
-    return None
-
-
-def _same_before(connection: Connection, incoming: Incoming, index: int, node: Node) -> bool:
-    if index == 0:
-        return True
-    if node.parent_pk is None:
-        return False
-    before = transcript.node_by_pk(connection, node.parent_pk)
-    return before.content == transcript.content_digest(incoming.canonicals[index - 1])

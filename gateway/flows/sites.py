@@ -13,6 +13,7 @@ from gateway.store import attempts, memory, transcript
 from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
+from gateway.wire.requests import SYSTEM_ROLES
 from policies.budget import limits_of
 from policies.messages import message_chars
 from policies.schema import Policy
@@ -57,12 +58,13 @@ class Spot:
 
 
 def last_system(connection: Connection, conversation_pk: int) -> tuple[System, int | None]:
-    """The system texts of a conversation's newest turn, and their row."""
+    """The system texts of a conversation's newest turn, and their row. Other notes of the client's
+    were for that turn alone."""
     last = attempts.last_system(connection, conversation_pk)
     if last is None:
         return [], None
     stored = loads(transcript.system_text(connection, last))
-    return [(int(depth), message) for depth, message in stored], last
+    return [(int(at), text) for at, text in stored if text["role"] in SYSTEM_ROLES], last
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,10 +250,7 @@ def _system(
     connection: Connection, incoming: Incoming, placement: Placement, now_ms: int
 ) -> tuple[System, int | None]:
     """This turn's system messages; the last known ones for a client that sends only what is new."""
-    placed = [
-        (0 if before == 0 else placement.offset + before, message)
-        for before, message in incoming.system
-    ]
+    placed = placement.place_system(incoming.system)
     pk = placement.conversation.pk
     if placed:
         body = dumps(placed)
