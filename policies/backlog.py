@@ -34,13 +34,20 @@ def plan_warm(limits: Limits, state: ViewState) -> Debt | None:
     to ``keep`` is chaptered, in spans as large as they may be.
     """
     ground = Ground.of(limits, state)
-    rows = len(state.coming)
-    rest = ground.rest(ground.row_end(rows))
-    if ground.condensed(rows, ground.memory(rows)) + rest <= limits.start:
+    rest = ground.rest(ground.row_end(len(state.coming)))
+    if is_warm(limits, state, rest):
         return None
     whole = (rest - limits.keep) // limits.split * limits.split
     step = step_beyond(ground, 0, rest - whole if whole > 0 else limits.keep)
     return None if step is None else _worth(limits, Debt(step.border, step.spans))
+
+
+def is_warm(limits: Limits, state: ViewState, rest: int) -> bool:
+    """Whether the chapters that there are keep a view ready, with ``rest`` characters behind them.
+    Asks nothing about the tail."""
+    rows = len(state.coming)
+    ground = Ground.of(limits, state)
+    return ground.condensed(rows, ground.memory(rows)) + rest <= limits.start
 
 
 def _is_fit(limits: Limits, state: ViewState) -> bool:

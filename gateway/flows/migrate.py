@@ -29,7 +29,7 @@ from gateway.store import attempts, memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
 from gateway.store.moves import Progress, count_progress
 from gateway.store.origins import find_origin
-from policies.backlog import plan_backlog, plan_warm
+from policies.backlog import is_warm, plan_backlog, plan_warm
 from policies.budget import limits_of
 from policies.generations import plan_gist_ahead
 from policies.schema import Policy
@@ -170,19 +170,15 @@ def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
     debt = plan_warm(site.limits, loaded.state)
     if debt is None:
         return None
-    order = site.order
-    more = {"ahead": site.policy.name}
-    ahead = Order(order.conversation_pk, order.policy, order.run_at_ms, order.now_ms, more)
-    add_spans(connection, ahead, loaded, debt.spans)
+    order = replace(site.order, more={"ahead": site.policy.name})
+    add_spans(connection, order, loaded, debt.spans)
     return order.run_at_ms
 
 
 def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
-    """Whether what stands behind the last chapter alone is too little to be chaptered: a look that
-    does not read the tail."""
-    border = fold.border_depth if fold else 0
-    rows = memory.chapter_row(connection, site.conversation.pk, site.head, above=border)
-    if not rows:
+    """A look that does not read the tail, which under a large view is long."""
+    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    if not rows.coming:
         return False
-    last = transcript.node_by_pk(connection, rows[-1].last_pk)
-    return site.head.cum_chars - last.cum_chars <= site.limits.keep + 2 * site.limits.length
+    last = transcript.node_by_pk(connection, rows.coming[-1].last_pk)
+    return is_warm(site.limits, rows.state(), site.head.cum_chars - last.cum_chars)
