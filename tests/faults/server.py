@@ -15,7 +15,7 @@ import json
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -159,6 +159,8 @@ class FaultServer:
         self.requests: list[Request] = []
         self.connections = 0
         self.routes: dict[str, Exchange] = {}
+        self.otherwise: Callable[[Request], Exchange] | None = None
+        """What a chat request is answered with once the script is over."""
         self._script: deque[Exchange] = deque()
         self._server: asyncio.Server | None = None
         self._open: set[_Connection] = set()
@@ -205,6 +207,8 @@ class FaultServer:
         """The exchange that a request is answered with."""
         self.requests.append(request)
         if _is_chat(request.path):
+            if not self._script and self.otherwise is not None:
+                return self.otherwise(request)
             if not self._script:
                 return answer(500, {"error": {"message": "the script is over"}})
             return self._script.popleft()

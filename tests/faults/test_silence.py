@@ -12,20 +12,13 @@ from typing import Any
 import pytest
 
 from tests.faults.conftest import Build
-from tests.faults.server import DONE, Exchange, answer, completion, delta, end, role, stream
+from tests.faults.server import DONE, Exchange, delta, end, role, stream
 from tests.faults.wall import Wall, hasty
 from tests.gateway.backends.conftest import LITELLM_WARNS
 
 pytestmark = LITELLM_WARNS
 
 GOOD = stream(role(), delta("はい。"), end("stop"), DONE)
-
-
-def whole(wall: Wall, said: str) -> Exchange:
-    """A good answer to a request for a whole one, as this way's server gives it."""
-    if wall.way == "llama_cpp":
-        return stream(role(), delta(said), end("stop"), DONE)
-    return answer(200, completion(said))
 
 
 FIRST = hasty(first_token="200ms")
@@ -192,7 +185,7 @@ async def test_a_client_that_leaves_in_the_middle(wall: Wall, echo: bool) -> Non
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
 async def test_a_client_that_leaves_while_it_waits(wall: Wall, streamed: bool) -> None:
     """F12: before the first byte, in both forms."""
-    wall.upstream.play(Exchange((), "stall"), GOOD if streamed else whole(wall, "はい。"))
+    wall.upstream.play(Exchange((), "stall"), GOOD if streamed else wall.whole("はい。"))
     visit = wall.visit("hi", stream=streamed)
     await wall.upstream.asked()
     await visit.leave()

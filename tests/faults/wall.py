@@ -21,7 +21,18 @@ from sqlalchemy import Connection, text
 
 from gateway.app import create_app
 from gateway.settings import Settings
-from tests.faults.server import FaultServer, answer
+from tests.faults.server import (
+    DONE,
+    Exchange,
+    FaultServer,
+    answer,
+    completion,
+    delta,
+    end,
+    role,
+    stream,
+    usage,
+)
 from tests.gateway.house import _empty_database
 
 WAYS = ("llama_cpp", "openai", "deepseek")
@@ -53,6 +64,10 @@ policies:
     chapters: {{split: 1500, length: 100, stack: 600}}
     gist: {{length: 150}}
     summaries: {{delay: 1s, redraws: 1}}
+  tale:
+    chapters: {{length: 500}}
+    gist: {{length: 250}}
+    summaries: {{backends: [upstream], delay: 1s, redraws: 1}}
 models:
   one: {{tiers: [{{backend: upstream, policy: plain}}]}}
   two:
@@ -216,6 +231,18 @@ class Wall:
         await asyncio.wait_for(visit.work, 10)
         return visit.heard
 
+    def whole(
+        self, said: str, reason: str | None = "stop", prompt: int = 11, **message: Any
+    ) -> Exchange:
+        """A whole answer as this way's server gives it: llama.cpp is asked for a stream always.
+
+        prompt: the tokens that it says it read; message: more of the message.
+        """
+        if self.way == "llama_cpp":
+            return stream(role(), delta(said, **message), end(reason), usage(prompt), DONE)
+        told = completion(said, reason, **message)
+        return answer(200, told | {"usage": {**told["usage"], "prompt_tokens": prompt}})
+
     # -- what is stored -----------------------------------------------------------------------
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -241,9 +268,13 @@ class Wall:
     # -- background work ----------------------------------------------------------------------
 
     async def run_jobs(self, later: float = 60.0) -> int:
-        """Let time pass and run what has become due."""
+        """Let time pass and run what has become due; the round of the start is over then."""
+        upkeep = self.app.state.upkeep
+        async with asyncio.timeout(10):
+            while upkeep._is_pumping:
+                await asyncio.sleep(0.001)
         self.clock.ahead += later
-        ended: int = await self.app.state.upkeep.run_due()
+        ended: int = await upkeep.run_due()
         return ended
 
 
