@@ -159,7 +159,7 @@ def _print_memory(memory: dict[str, Any]) -> None:
             f"{_speakable(chapter['text'])[:_LINE]}",
             err=True,
         )
-    route = f", sent there by hand: {memory['route']}" if memory["route"] else ""
+    route = f", is sent to {memory['route']}" if memory["route"] else ""
     click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}", err=True)
     if (move := memory["migration"]) is not None:
         click.echo(

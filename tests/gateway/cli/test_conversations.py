@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.store.engine import Store
 from tests.gateway.cli.conftest import Run, Seeded
 
 
@@ -51,6 +52,31 @@ def test_show_for_people(run: Run, seeded: Seeded) -> None:
     assert "view of local-fold: memory 321, verbatim" in done.stderr
     told = "prompt of 10 tokens on local-glm: ? used again, ? expected"
     assert told in done.stderr.splitlines()
+
+
+def test_show_tells_how_far_a_move_is(run: Run, seeded: Seeded) -> None:
+    store = Store(f"sqlite:///{seeded.path}")
+    store.open()
+    for change in (
+        "UPDATE conversations SET backend = 'rehearsal', route = 'local-glm'",
+        "UPDATE attempts SET rule = 'migrating'",
+        'UPDATE jobs SET payload = \'{"ahead": "local-fold", "to": "local-glm"}\'',
+    ):
+        store.writing(lambda connection, sql: connection.exec_driver_sql(sql), change)
+    store.close()
+    done = run("conversations", "show", seeded.mine.id)
+    told = done.stderr.splitlines()
+    assert "lives on rehearsal, is sent to local-glm" in told
+    # behind the border one chapter of two messages of ten characters, without a text yet
+    assert "moves to local-glm (local-fold): 0 of 1 texts ready for 20 characters" in told
+    shown = json.loads(run("conversations", "show", "chat-1", "--json").stdout)["memory"]
+    assert shown["migration"] == {
+        "backend": "local-glm",
+        "policy": "local-fold",
+        "ready": 0,
+        "total": 1,
+        "backlog_chars": 20,
+    }
 
 
 @pytest.mark.parametrize("command", ["show", "export", "delete"])
