@@ -226,6 +226,8 @@ class SlotKeeper:
     def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
         now = self._clock()
         for waiter in self._line.candidates(now):
+            if waiter.ready.done():
+                continue  # it left, and takes itself out of the line as soon as it runs
             if self._reader is not None and waiter.wish.purpose != "wipe" and self._is_bounded:
                 return None
             is_placed, slot = self._place(waiter, now)

@@ -170,6 +170,18 @@ async def test_background_work_waits_while_a_chat_waits_but_not_for_ever() -> No
     assert (await chat).slot == 0
 
 
+async def test_who_leaves_in_the_moment_in_which_a_slot_comes_free_is_not_granted_it() -> None:
+    keeper = make_keeper(1)
+    running = await keeper.lease(Wish("chat", "a"))
+    leaving, next_one = ask(keeper, "b"), ask(keeper, "c")
+    await tick()
+    leaving.cancel()  # it has not run yet when the slot comes free
+    running.end()
+    assert (await next_one).slot == 0
+    next_one.result().end()
+    assert keeper.in_flight == 0
+
+
 async def test_who_leaves_lets_those_go_who_waited_because_of_it() -> None:
     keeper = make_keeper(2)
     running = await keeper.lease(Wish("chat", "a"))
@@ -520,15 +532,18 @@ class Slots(RuleBasedStateMachine):
         self.run(work)
 
     @precondition(lambda self: self.waiting)
-    @rule(index=st.integers(0, 99), ends=st.booleans())
-    def leave(self, index: int, ends: bool) -> None:
-        """Cancelled while it waits, or in the moment in which it is granted."""
+    @rule(index=st.integers(0, 99), ends=st.sampled_from(["not", "before", "after"]))
+    def leave(self, index: int, ends: str) -> None:
+        """Cancelled while it waits; or just after it was granted, or just before, by another's
+        end in the same moment."""
         task = self.waiting[index % len(self.waiting)]
 
         async def work() -> None:
-            if ends and self.leases:
+            if ends == "before" and self.leases:
                 self.finish(self.leases[index % len(self.leases)], is_settled=True)
             task.cancel()
+            if ends == "after" and self.leases:
+                self.finish(self.leases[index % len(self.leases)], is_settled=True)
 
         self.run(work)
 
