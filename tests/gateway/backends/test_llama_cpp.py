@@ -1,5 +1,6 @@
 """What is llama-server's own: the body, the window, counting, health."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gateway.backends.base import Call
+from gateway.backends.base import Call, Purpose
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.llama_cpp import HEALTH_SECONDS, PROPS_SECONDS, LlamaCpp
 from policies.schema import LlamaCppBackend
@@ -320,3 +321,119 @@ async def test_a_whole_answer_that_breaks_off_carries_what_came(
     assert fault.received is not None
     assert fault.received["choices"][0]["message"]["content"] == "Half"
     assert fault.received["choices"][0]["finish_reason"] is None
+
+
+# --- slots -----------------------------------------------------------------------------------
+
+
+def call_of(conversation: str | None, purpose: Purpose = "chat", **params: Any) -> Call:
+    message = b'{"role":"user","content":"hi"}'
+    return Call((message,), params, True, 100, purpose, "r", conversation=conversation)
+
+
+@pytest_asyncio.fixture
+async def pinned(server: FaultServer) -> AsyncIterator[LlamaCpp]:
+    server.routes["/props"] = props(4096, 2)
+    backend = make_llama(server, slots="pinned", queue=1)
+    yield backend
+    await backend.aclose()
+
+
+async def test_a_pinned_conversation_names_its_slot(server: FaultServer, pinned: LlamaCpp) -> None:
+    """C17: and a second choice would be written into another conversation's."""
+    server.play(GOOD, GOOD, GOOD)
+    calls = [call_of(name, id_slot=9, n=3) for name in ("아", "雨", "아")]
+    for call in calls:
+        await take(pinned, call)
+    assert [request.json["id_slot"] for request in server.chats] == [0, 1, 0]
+    assert [call.trace.slot for call in calls] == [0, 1, 0]
+    assert not any("n" in request.json for request in server.chats)
+    assert pinned.dropped_params({"n": 3, "id_slot": 9}) == ("id_slot", "n")
+    assert pinned.dropped_params({"n": 1}) == ()
+
+
+async def test_a_request_waits_for_the_one_in_its_slot_and_the_next_is_refused(
+    server: FaultServer, pinned: LlamaCpp
+) -> None:
+    hold = asyncio.Event()
+    server.play(stream(role(), delta("ok"), end("stop"), DONE, hold=hold), GOOD)
+    first = asyncio.create_task(take(pinned, call_of("a")))
+    await server.asked(0)
+    second = asyncio.create_task(take(pinned, call_of("a")))
+    await asyncio.sleep(0)
+    _, fault = await take(pinned, call_of("b"))
+    assert fault is not None
+    assert (fault.kind, fault.status) == (FaultKind.OVERLOADED, 429)
+    assert fault.retry_after is not None and fault.retry_after >= 1
+    assert len(server.chats) == 1
+    hold.set()
+    assert [(await task)[1] for task in (first, second)] == [None, None]
+    assert [request.json["id_slot"] for request in server.chats] == [0, 0]
+
+
+async def test_the_next_prompt_is_sent_once_the_reply_before_has_begun(
+    server: FaultServer, pinned: LlamaCpp
+) -> None:
+    server.play(stream(role(), delta("ok"), end="stall"), GOOD)
+    first = pinned.stream(call_of("a"))
+    assert (await anext(first)).parsed
+    assert (await take(pinned, call_of("b")))[1] is None
+    await first.aclose()
+
+
+@pytest.mark.parametrize("leaves", ["before its first byte", "in mid-reply"])
+async def test_a_client_that_leaves_gives_its_slot_back_once_the_server_is_idle(
+    server: FaultServer, pinned: LlamaCpp, leaves: str
+) -> None:
+    server.routes["/slots"] = answer(200, [{"id": 0, "is_processing": False}])  # type: ignore[arg-type]
+    events = () if leaves == "before its first byte" else (role(), delta("ok"))
+    server.play(stream(*events, end="stall"), GOOD)
+    task = asyncio.create_task(take(pinned, call_of("a")))
+    await server.asked(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await server.gone(0)
+    assert (await take(pinned, call_of("a")))[1] is None
+    assert "/slots" in [request.path for request in server.requests]
+    assert server.chats[1].json["id_slot"] == 0
+    assert pinned.slot_care.in_flight() == 0
+
+
+async def test_a_prefill_reads_a_prompt_and_drops_its_token(
+    server: FaultServer, pinned: LlamaCpp
+) -> None:
+    server.play(stream(role(), delta(""), end("length"), DONE))
+    call = call_of("아", "prefill", tools=[], n=2)
+    assert await pinned.prefill(call)
+    body = server.chats[0].json
+    assert (body["max_tokens"], body["add_generation_prompt"]) == (0, False)
+    assert (body["id_slot"], body["tools"], "n" in body) == (0, [], False)
+    assert call.trace.slot == 0
+
+
+async def test_a_prefill_gives_way_to_a_chat_at_once(server: FaultServer, pinned: LlamaCpp) -> None:
+    server.play(stream(end="stall"), GOOD)
+    prefill = asyncio.create_task(pinned.prefill(call_of("a", "prefill")))
+    await server.asked(0)
+    assert (await take(pinned, call_of("b")))[1] is None
+    await server.gone(0)
+    assert await prefill is False
+
+
+async def test_a_prefill_that_is_cancelled_ends_at_once(
+    server: FaultServer, pinned: LlamaCpp
+) -> None:
+    server.play(stream(end="stall"))
+    prefill = asyncio.create_task(pinned.prefill(call_of("a", "prefill")))
+    await server.asked(0)
+    prefill.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await prefill
+    await server.gone(0)
+    assert pinned.slot_care.in_flight() == 0
+
+
+async def test_a_prefill_that_fails_says_so(server: FaultServer, pinned: LlamaCpp) -> None:
+    server.play(answer(500, {"error": {"message": "no"}}))
+    with pytest.raises(UpstreamFault):
+        await pinned.prefill(call_of("a", "prefill"))
