@@ -48,6 +48,7 @@ def tell_ready(ctx: Context, begun: Begun, dropped: tuple[str, ...]) -> None:
     ctx.meters.view_shown(setting.backend, setting.policy.name, begun.view_kind)
     if dropped:
         ctx.meters.params_dropped(setting.backend)
+        log.debug("%d parameters could not travel", len(dropped), extra=_place(setting))
 
 
 def tell_end(ctx: Context, setting: Setting, ending: Ending, cause: str | None) -> None:
@@ -66,6 +67,8 @@ def tell_end(ctx: Context, setting: Setting, ending: Ending, cause: str | None) 
         meters.prompt_reused(backend, ending.prompt_chars, expected, _actual(ending))
     if cause is not None:
         meters.prefix_moved(backend, cause)
+    if ending.finish_reason == "length":
+        log.info("a reply was cut by its length", extra=_place(setting))
     if log.isEnabledFor(logging.DEBUG):
         _log_end(setting, ending, fault)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -34,19 +35,19 @@ def command(tmp_path: Path, *arguments: str) -> list[str]:
     ]
 
 
-def environment() -> dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLDGATE")}
-    return {**kept, "PYTHONPATH": str(Path(__file__).parents[3])}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parents[3]), **more}
 
 
 @contextmanager
-def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(tmp_path: Path, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen(
         command(tmp_path, "--port", "0"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env=environment(**more),
     )
     try:
         assert process.stdout is not None
@@ -95,6 +96,30 @@ def test_a_run_that_was_killed_is_over_at_the_next_start(tmp_path: Path) -> None
         assert boots(tmp_path) == [(process.pid,)]
     with served(tmp_path) as (process, _):
         assert boots(tmp_path) == [(process.pid,)]
+
+
+def test_it_logs_and_counts_what_it_serves_without_a_word_of_it(tmp_path: Path) -> None:
+    log = {"FOLDGATE_LOG": "json", "FOLDGATE_LOG_LEVEL": "debug"}
+    with served(tmp_path, **log) as (process, address):
+        said = {"role": "user", "content": "ORCHID-7 비밀"}
+        answer = httpx.post(
+            f"{address}/v1/chat/completions",
+            json={"model": "vendor/tiny", "messages": [said]},
+            headers={"x-request-id": "req_1", "authorization": "Bearer sk-secret"},
+        )
+        counted = httpx.get(f"{address}/metrics").text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+        assert process.stderr is not None
+        err = process.stderr.read()
+    conversation = answer.headers["x-foldgate-conversation"]
+    lines = [json.loads(line) for line in err.splitlines()]
+    (line,) = [line for line in lines if line["message"] == "an attempt ended"]
+    assert (line["request"], line["conversation"]) == ("req_1", conversation)
+    assert (line["backend"], line["state"]) == ("rehearsal", "done")
+    assert 'foldgate_requests_total{code="none",status="200",surface="chat"} 1.0' in counted
+    for text in ("ORCHID-7", "비밀", "sk-secret"):
+        assert text not in err + counted
 
 
 def fails(arguments: list[str]) -> str:

@@ -202,6 +202,14 @@ async def test_attempts_are_spans_under_their_request(house: House) -> None:
     assert all("ORCHID-7" not in span.to_json() for span in (first, second))
 
 
+async def test_a_reply_that_is_cut_by_length_is_logged(house: House, heard: io.StringIO) -> None:
+    house.local.answers = [deltas(SECRET, finish="length")]
+    await house.say("hi", id="c")
+    lines = [json.loads(line) for line in heard.getvalue().splitlines()]
+    (line,) = [line for line in lines if line["level"] == "info"]
+    assert (line["message"], line["backend"]) == ("a reply was cut by its length", "local")
+
+
 async def test_the_log_names_request_and_conversation_and_no_word_of_it(
     house: House, heard: io.StringIO
 ) -> None:
