@@ -167,19 +167,22 @@ class Errands:
         return outcome
 
     def _summarizers(self, policy: Policy, origin: Origin) -> list[Backend]:
-        """Who is asked, in order. A private conversation stays on this machine; so does what a
-        model was told that is not in policies.yaml any more."""
+        """Who is asked, in order; whoever is left alone after failed turns comes last. A private
+        conversation stays on this machine; so does what a model was told that is not in
+        policies.yaml any more."""
         own = (origin.backend,) if origin.backend is not None else ()
         model = self._ctx.policies.file.find_model(origin.model)
         is_private = origin.is_private or model is None or model.private
         known = [self._ctx.backends.get(name) for name in policy.summaries.backends or own]
-        return [
+        allowed = [
             backend
             for backend in known
             if backend is not None
             and backend.off_reason is None
             and (backend.local or not is_private)
         ]
+        circuits = self._ctx.circuits
+        return sorted(allowed, key=lambda backend: not circuits.is_passable(backend.name))
 
     def choose_first(self, job: JobRow, origin: Origin) -> str | None:
         policy = self._policy(job, origin)

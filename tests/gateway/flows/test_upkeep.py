@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from gateway.backends.accounts import read_task, write_account
 from gateway.backends.base import Call
-from gateway.backends.faults import FaultKind
+from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.context import Context
 from gateway.flows.upkeep import BEAT_SECONDS, LEASE_MS, PATIENCE_SECONDS, Upkeep
 from gateway.jobs import queue
@@ -197,6 +197,20 @@ async def test_without_a_list_the_conversations_own_backend_is_asked(stage: Buil
     deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
     ctx = stage(glm, deepseek)
     due(ctx, policy="own")
+
+    await keep(ctx).run_due()
+
+    assert (len(glm.calls), len(deepseek.calls)) == (0, 1)
+
+
+async def test_a_backend_that_is_left_alone_is_asked_last(stage: Build) -> None:
+    glm = Listed("glm", framed(CHAPTER))
+    deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
+    ctx = stage(glm, deepseek)
+    for _ in range(5):
+        with pytest.raises(UpstreamFault), ctx.circuits.call("glm"):
+            raise fault(FaultKind.SERVER)
+    due(ctx)
 
     await keep(ctx).run_due()
 
