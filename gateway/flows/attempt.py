@@ -324,11 +324,14 @@ def _sight(
 ) -> Sight:
     # With strict roles the system texts in front stand in one message.
     leading = sum(depth <= 0 for depth, _ in begun.question.system)
+    notes = encode_notes(begun.question.system)
+    is_plain = not notes and not setting.strict_roles
     return look_at(
         messages,
         params,
+        tail=begun.tail.marks if is_plain else None,
         leading=min(leading, 1) if setting.strict_roles else leading,
-        notes=encode_notes(begun.question.system),
+        notes=notes,
         memory=len(begun.memory),
         policy=setting.policy.name,
         fold=begun.fold,

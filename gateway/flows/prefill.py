@@ -26,7 +26,7 @@ from gateway.flows.memories import tell_memory
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
 from gateway.flows.sites import Setting, Spot, System, find_ground, make_site
 from gateway.meters import Prefilled
-from gateway.prompts.view import Tail, TailMessage, assemble, encode_notes
+from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes
 from gateway.store import transcript
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, Node
@@ -264,7 +264,8 @@ def write_ahead(
         if note in habits.steady:
             steady.append((depth, message))
         else:
-            limit = min(limit, depth + shift if note in habits.moving else depth)
+            place = depth + shift if note in habits.moving else depth
+            limit = min(limit, place - 1 if AROUND in message else place)
     kept = _cut_behind_reply(tail, limit)
     end = kept.depths[-1] if kept.depths else border
     # Behind an unsure one, and beside it, a steady one has no sure place either.
@@ -285,6 +286,7 @@ def _cut_behind_reply(tail: Tail, end: int) -> Tail:
         count -= 1
     kept = Tail(tail.reasoning_of)
     kept.fragments, kept.depths = tail.fragments[:count], tail.depths[:count]
+    kept.marks = tail.marks[:count]
     return kept
 
 

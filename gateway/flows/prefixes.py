@@ -146,6 +146,7 @@ def look_at(
     messages: Sequence[bytes],
     params: Mapping[str, Any],
     *,
+    tail: array[int] | None,
     leading: int,
     notes: Sequence[tuple[int, bytes]],
     memory: int,
@@ -153,9 +154,11 @@ def look_at(
     fold: FoldRow | None,
     asked: Node,
 ) -> Sight:
-    """A prompt for the book; notes: (depth, JSON) of each, the rest as in Sight."""
+    """A prompt for the book. tail: the marks of its end, where they are known. notes: (depth,
+    JSON) of each, the rest as in Sight."""
+    marks = array("q", map(hash, messages[: len(messages) - len(tail or ())]))
     return Sight(
-        marks=array("q", map(hash, messages)),
+        marks=marks + tail if tail else marks,
         leading=leading,
         memory=memory,
         notes=frozenset((depth, mark_of(text)) for depth, text in notes),

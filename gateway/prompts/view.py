@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,8 @@ class TailMessage:
 class Tail:
     """The verbatim tail as message objects in JSON, grown at its end and never rewritten.
 
-    depths[i] is the depth of the message that fragment i renders. Calls that have no result yet
+    depths[i] is the depth of the message that fragment i renders, marks[i] the number that stands
+    for it in this process (its hash): tails are compared by these. Calls that have no result yet
     wait in `open_calls`: if something other than their results follows, an "interrupted" result
     is put in, because strict templates refuse a call without one. Results of calls that were left
     out are left out with them (`dropped_calls`). `reasoning_of` names the backend whose own
@@ -88,6 +90,7 @@ class Tail:
     open_calls: list[str] = field(default_factory=list)
     dropped_calls: frozenset[str] = frozenset()
     size: int = 0
+    marks: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, stored: TailMessage) -> None:
         """Append one stored message; an empty assistant turn leaves no trace."""
@@ -123,6 +126,7 @@ class Tail:
         data = bytes(memoryview(_encode(message)))
         self.fragments.append(data)
         self.depths.append(depth)
+        self.marks.append(hash(data))
         self.size += len(data)
 
     def copy(self) -> Tail:
@@ -134,6 +138,7 @@ class Tail:
             list(self.open_calls),
             self.dropped_calls,
             self.size,
+            self.marks[:],
         )
 
 

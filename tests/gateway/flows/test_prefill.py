@@ -308,12 +308,14 @@ def tell(history: list[Say], habit: Habit, turn: int) -> list[Say]:
     """What this client sends of its history for its turn."""
     if not habit.resends:
         return [system("You are Wren. 灯台守です。"), history[-1]][not habit.has_system :]
-    sent = list(history)
+    sent, notes = list(history), []
     if habit.deep is not None:
         words = f"Be brief. {turn if habit.changing else ''} 短く。"
-        sent.insert(max(1, len(sent) - 1 - habit.deep), system(words))
+        notes.append((max(1, len(sent) - 1 - habit.deep), words))
     if habit.fixed is not None and habit.fixed < len(history):
-        sent.insert(habit.fixed, system("A storm rises. Буря."))
+        notes.append((habit.fixed, "A storm rises. Буря."))
+    for place, words in sorted(notes, reverse=True):
+        sent.insert(place, system(words))
     return [system("You are Wren. 灯台守です。"), *sent] if habit.has_system else sent
 
 
