@@ -207,10 +207,10 @@ async def test_a_backend_that_is_left_alone_is_asked_last(stage: Build) -> None:
     glm = Listed("glm", framed(CHAPTER))
     deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
     ctx = stage(glm, deepseek)
+    due(ctx)
     for _ in range(5):
         with pytest.raises(UpstreamFault), ctx.circuits.call("glm"):
             raise fault(FaultKind.SERVER)
-    due(ctx)
 
     await keep(ctx).run_due()
 
