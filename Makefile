@@ -1,6 +1,6 @@
 # Everything here needs Python 3.11 or newer and make; `make setup` brings the rest.
 # PYTHON chooses the interpreter that `.venv` is made with; ARGS goes to the command behind
-# demo, bench and e2e, as in `make demo ARGS='--once --json'`.
+# demo, bench, hammer and e2e, as in `make demo ARGS='--once --json'`.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check format e2e bench bench-fold clean
+.PHONY: help setup lock demo test check format e2e bench bench-fold hammer clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ bench: $(STAMP) ## measure the gateway beside a bare relay
 
 bench-fold: $(STAMP) ## what the turn after a fold costs, on a real llama-server
 	$(BIN)/python -m bench.fold $(ARGS)
+
+hammer: $(STAMP) ## many clients on few slots of a real llama-server, every reply proved
+	$(BIN)/python -m bench.hammer $(ARGS)
 
 # dev asks for foldgate[demo]: the project itself has no hash and leaves the list again.
 COMPILE = $(VENV)/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes \
