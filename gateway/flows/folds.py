@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_debt, add_gist_job
-from gateway.prompts.span import span_lines
+from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
@@ -20,7 +20,6 @@ from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.folding import plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_gist_stand_in, plan_major
 from policies.schema import Policy
-from policies.standin import condense, write_stand_in
 from policies.values import ChapterState, Fold, GistState, Limits, Mark, Span, ViewState
 
 
@@ -182,36 +181,6 @@ def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
     return fold if plan is None else apply_fold(connection, site, loaded, plan)
 
 
-def condense_rows(
-    connection: Connection,
-    order: Order,
-    gist: GistRow | None,
-    chapters: Sequence[ChapterRow],
-    limits: Limits,
-) -> GistRow:
-    """Chapters that no model folded together, as a gist made on the spot. A model's succeeds it,
-    as every stand-in, once there is one."""
-    old = [gist.text] if gist else []
-    text = condense([*old, *(row.text or "" for row in chapters)], limits.gist_length)
-    pk = memory.add_gist(
-        connection,
-        order.conversation_pk,
-        policy=order.policy,
-        last_pk=chapters[-1].last_pk,
-        last_depth=chapters[-1].last_depth,
-        sources=_versions(chapters),
-        text=_told(text),
-        origin="stand-in",
-        backend=None,
-        prompt=None,
-        now_ms=order.now_ms,
-    )
-    add_gist_job(connection, order, gist, chapters)
-    made = memory.gist_by_pk(connection, pk)
-    assert made is not None, "it was written a line above"
-    return made
-
-
 def _with_gist(loaded: Loaded, gist: GistRow) -> Loaded:
     stack = [row for row in loaded.stack if row.first_depth > gist.last_depth]
     state = replace(loaded.state, gist=_gist_state(gist), stack=tuple(map(_chapter_state, stack)))
@@ -243,11 +212,11 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
     for index in plan.stand_ins:
         row = loaded.coming[index]
         rows = rows_of(loaded, row.first_depth, row.last_depth)
-        write_chapter_stand_in(connection, site, row.pk, rows)
+        write_chapter_stand_in(connection, site.order, row.pk, rows, site.limits)
     for span in plan.new_spans:
         rows = rows_of(loaded, span.first, span.last)
         pk = _add_debt(connection, site.order, span, rows)
-        write_chapter_stand_in(connection, site, pk, rows)
+        write_chapter_stand_in(connection, site.order, pk, rows, site.limits)
         taken.append(pk)
     shown = _shown_by(connection, site, loaded, plan.border, taken)
     return _write_fold(connection, site, loaded, plan, shown)
@@ -332,27 +301,6 @@ def _gist_within(
 def rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
     start = loaded.state.border + 1
     return list(loaded.tail[first - start : last + 1 - start])
-
-
-def write_chapter_stand_in(
-    connection: Connection, site: Site, chapter_pk: int, rows: Sequence[StoredMessage]
-) -> None:
-    lines = span_lines([row.raw for row in rows])
-    memory.add_version(
-        connection,
-        site.conversation.pk,
-        chapter_pk,
-        text=_told(write_stand_in(lines, site.limits.length)),
-        origin="stand-in",
-        backend=None,
-        prompt=None,
-        now_ms=site.now_ms,
-    )
-
-
-def _told(text: str) -> str:
-    """A stand-in's text as a database can hold it; a span of refusals only leaves none."""
-    return text.replace("\x00", "\ufffd") or "(…)"
 
 
 def _write_fold(

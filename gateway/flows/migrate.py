@@ -17,13 +17,12 @@ from gateway.flows.folds import (
     Loaded,
     Site,
     add_spans,
-    condense_rows,
     load_memory,
     load_state,
     rows_of,
     sizes,
-    write_chapter_stand_in,
 )
+from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
@@ -89,7 +88,7 @@ def _hurry_chapters(connection: Connection, site: Site, order: Order, loaded: Lo
         key = chapter_key(row.pk)
         if queue.hurry(connection, key, order.more, now_ms=site.now_ms) not in _LIVE:
             rows = rows_of(loaded, row.first_depth, row.last_depth)
-            write_chapter_stand_in(connection, site, row.pk, rows)
+            write_chapter_stand_in(connection, order, row.pk, rows, site.limits)
             is_changed = True
     return is_changed
 

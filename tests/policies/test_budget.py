@@ -11,13 +11,14 @@ from policies.budget import (
     estimate_tokens,
     first_ratio,
     is_half_read,
+    is_smaller,
     learn_ratio,
     limits_of,
     output_room,
     tell_narrowing,
     view_room,
 )
-from policies.schema import Policy, View
+from policies.schema import Policy, Unit, View
 from policies.values import Limits
 from tests.policies.life import LOCAL
 
@@ -25,6 +26,22 @@ from tests.policies.life import LOCAL
 def test_limits_in_characters_are_the_policys_own() -> None:
     assert limits_of(Policy(), 4.0) == LOCAL
     assert LOCAL.goal == 48_000 - 17_000
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "unit", "is_less"),
+    [
+        (240_000, "chars", False),
+        (239_999, "chars", True),
+        # 79,999 x 3 = 239,997; 80,000 x 3 = 240,000
+        (79_999, "tokens", True),
+        (80_000, "tokens", False),
+    ],
+)
+def test_is_smaller(ceiling: int, unit: Unit, is_less: bool) -> None:
+    sizes = {"start": 40_000, "headroom": 10_000, "keep": 5_000}
+    view = View(unit=unit, ceiling=ceiling, **sizes)
+    assert is_smaller(view, View(ceiling=240_000)) is is_less
 
 
 def test_limits_in_tokens_follow_the_ratio() -> None:

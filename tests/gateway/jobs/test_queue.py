@@ -88,6 +88,38 @@ def test_ten_turns_queue_one_job_and_do_not_reset_its_delay(
     assert take(connection, NOW + DELAY) == ["chapter:1"]
 
 
+MORE = {"ahead": "small", "to": "local"}
+
+
+def test_what_is_hurried_is_due_now_and_says_for_whom(
+    connection: Connection, conversation_pk: int
+) -> None:
+    put(connection, conversation_pk, "chapter:1")
+    assert queue.hurry(connection, "chapter:1", MORE, now_ms=NOW + 5) == "queued"
+    found = row(connection, "chapter:1")
+    assert (found.run_at_ms, found.payload) == (NOW + 5, {"chapter": 7, **MORE})
+    assert queue.hurry(connection, "chapter:2", MORE, now_ms=NOW) is None
+    # what was due is not made due later
+    assert queue.hurry(connection, "chapter:1", MORE, now_ms=NOW + 9) == "queued"
+    assert row(connection, "chapter:1").run_at_ms == NOW + 5
+
+
+def test_work_that_failed_keeps_its_wait_when_hurried(
+    connection: Connection, conversation_pk: int
+) -> None:
+    put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
+    [job] = queue.claim(connection, now_ms=NOW, lease="l1", lease_ms=LEASE)
+    assert queue.hurry(connection, "chapter:1", MORE, now_ms=NOW) == "leased"
+    assert queue.postpone(connection, job.pk, "l1", NOW + DELAY, "overloaded", "later", NOW)
+    assert queue.hurry(connection, "chapter:1", {}, now_ms=NOW) == "queued"
+    found = row(connection, "chapter:1")
+    assert (found.run_at_ms, found.payload) == (NOW + DELAY, {"chapter": 7, **MORE})
+    [job] = queue.claim(connection, now_ms=NOW + DELAY, lease="l2", lease_ms=LEASE)
+    assert queue.park(connection, job.pk, "l2", "refused", "refused by both", NOW)
+    assert queue.hurry(connection, "chapter:1", {"to": "x"}, now_ms=NOW) == "parked"
+    assert row(connection, "chapter:1").payload == {"chapter": 7, **MORE}
+
+
 @pytest.mark.parametrize("end", ["done", "parked"])
 def test_what_is_done_or_parked_is_not_begun_anew(
     connection: Connection, conversation_pk: int, end: str
