@@ -49,12 +49,12 @@ _SURE = 40
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One message, sent or stored: its role, its plain text (None: not read, it is compared by
-    `content` alone), the digest of what identifies it, whether calls or results tie it to others,
-    and, of stored ones, whether it is a reply that the gateway gave."""
+    """One message, sent or stored: its role, its plain text, the digest of what identifies it,
+    whether calls or results tie it to others, and, of stored ones, whether it is a reply that the
+    gateway gave."""
 
     role: str
-    text: str | None
+    text: str
     content: str
     bound: bool = False
     produced: bool = False
@@ -204,13 +204,13 @@ class _Eye:
         self._kept: list[Form | None] = [None] * len(kept)
 
     def _peel(self, message: Spoken) -> Peeled:
-        text = message.text or ""
+        text = message.text
         if message.bound or not self.notes:
             return Peeled("", text, "")
         return peel(text, self.lore.notes)
 
     def is_note(self, i: int) -> bool:
-        return (self.sent[i].text or "").strip() in self.notes
+        return (self.sent[i].text).strip() in self.notes
 
     def _form(self, i: int) -> Form:
         form = self._sent[i]
@@ -221,7 +221,7 @@ class _Eye:
     def _stored(self, j: int) -> Form:
         form = self._kept[j]
         if form is None:
-            form = self._kept[j] = Form(self.kept[j].text or "")
+            form = self._kept[j] = Form(self.kept[j].text)
         return form
 
     def is_exact(self, i: int, last: int) -> bool:
@@ -244,7 +244,7 @@ class _Eye:
         """Whether a client that is known to put notes around messages did so with a stored one."""
         if not self.lore.wrappings or self.sent[i].role != "user":
             return False
-        wrapping = find_wrapping(self.sent[i].text or "", self.kept[j].text or "")
+        wrapping = find_wrapping(self.sent[i].text, self.kept[j].text)
         if wrapping is None or self.find_wrapping(i, j) is not None:
             return False
         self.peeled[i] = wrapping
@@ -272,12 +272,12 @@ class _Eye:
         one, other = self.sent[i], self.kept[j]
         if other.role != "user" or not self._is_comparable(one, j) or self.is_note(i):
             return None
-        return find_wrapping(other.text or "", self.peeled[i].text)
+        return find_wrapping(other.text, self.peeled[i].text)
 
     def is_forgettable(self, j: int) -> bool:
         """Calls, results and empty turns: clients leave them out without meaning anything."""
         message = self.kept[j]
-        return message.bound or (message.text is not None and not message.text.strip())
+        return message.bound or not message.text.strip()
 
 
 def _find_anchor(eye: _Eye, window: Window) -> _Pair | None:
@@ -336,7 +336,7 @@ def _is_sure(eye: _Eye, i: int, j: int) -> bool:
     taken = eye.take(i, j)
     if not taken:
         return eye.find_wrapping(i, j) is not None
-    if i == 0 or j < taken or len(eye.sent[i].text or "") >= _SURE:
+    if i == 0 or j < taken or len(eye.sent[i].text) >= _SURE:
         return True
     before = range(max(0, i - _HEADING), i)
     return any(eye.take(at, j - taken) for at in before)
@@ -429,11 +429,11 @@ class _Sorter:
         newest = len(self.eye.sent) - 1
         alone = newest - pairs[-1].sent == 1
         inserted = [
-            (one.text or "").strip()
+            (one.text).strip()
             for at, one in enumerate(self.eye.sent[:newest] if alone else self.eye.sent)
             if at > pairs[0].sent and at not in found and one.role == kept[j].role
         ]
-        text = (kept[j].text or "").strip()
+        text = (kept[j].text).strip()
         if text in inserted:
             return len(text) >= _PLAIN
         return j == 0 and any(share_words(text, one) > _MOVED for one in inserted)
@@ -443,14 +443,14 @@ class _Sorter:
         of it: they have nothing in common, and much follows."""
         if self.window.rooted or i > 0 or j > 0 or len(self.pairs) <= _HEADING:
             return False
-        return share_words(self.eye.sent[0].text or "", self.eye.kept[0].text or "") < _EDITED
+        return share_words(self.eye.sent[0].text, self.eye.kept[0].text) < _EDITED
 
     def _sort_prelude(self, i: int) -> list[_Op] | None:
         """Before all that is stored: the client's own, or a history from before our time."""
         sent = range(i + 1)
         if sum(self.eye.sent[at].role == "assistant" for at in sent) > 1:
             return None if self.window.cut else [_Op("add", at) for at in sent]
-        return [_Op("heading", at) for at in sent]
+        return [_Op("note" if self.window.rooted else "heading", at) for at in sent]
 
     def _rewrites(self) -> bool:
         """Whether this client tells its history in a form of its own."""
@@ -515,7 +515,7 @@ class _Sorter:
         if all(self.eye.is_forgettable(at) for at in stored):
             return [_Op("keep", at) for at in stored]
         self._dropped += stored
-        self._notes += filter(None, ((self.eye.kept[at].text or "").strip() for at in stored))
+        self._notes += filter(None, ((self.eye.kept[at].text).strip() for at in stored))
         return [_Op("drop", at) for at in stored]
 
     def _slots_of(self, j: int) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,8 @@ _KINDS = (
     ("tags", r"\btags?\b|etiquetas|\bтег|タグ|标签|標籤|태그"),
     (
         "follow-ups",
-        r"follow[-_ ]?ups?|preguntas de seguimiento|следующ\w+ вопрос|フォローアップ|追问|追問|후속",
+        r"follow[-_ ]?ups?|preguntas de seguimiento|следующ\w+ вопрос|フォローアップ|追问|追問"
+        r"|후속",
     ),
     ("impersonation", r"point of view of|punto de vista de|от лица|視点|视角|視角|시점|impersonat"),
     ("queries", r"quer(?:y|ies)\b|search"),

@@ -8,7 +8,7 @@ for word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -20,6 +20,7 @@ from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
 from gateway.wire.requests import SYSTEM_ROLES
 from policies.alignment import Alignment, Lore, Spoken, Window, align
+from policies.asides import is_filler
 from policies.likeness import Peeled
 from policies.messages import canonical_message, is_of_tools, message_text
 
@@ -28,8 +29,8 @@ WINDOW = 300
 
 _REPLIES = 3
 """Newest replies of a history by which its conversation, or its branch, is found."""
-_SURE_CHARS = 40
-"""Characters of a reply by which alone, with the question before it, a conversation is found."""
+_SURE_CHARS = 60
+"""Characters of one reply with the message before it by which alone a conversation is found."""
 _SURE_SHARE = 0.6
 """Of a history's replies so many must be the conversation's own where no id names it."""
 _FILLER_CHARS = 40
@@ -86,7 +87,7 @@ def align_history(
     for tip in _tips(connection, conversation, told):
         table = _Table(connection, told, tip, lore)
         found = table.align()
-        if found is None or not (is_named or told.node is not None or table.is_sure(found)):
+        if found is None or not (is_named or table.is_sure(found)):
             continue
         if best is None or found.replies > best[1].replies:
             best = table, found
@@ -99,6 +100,29 @@ def find_by_replies(connection: Connection, owner_pk: int, chain: Chain) -> list
     if not contents:
         return []
     return tails.conversations_by_replies(connection, owner_pk, contents)
+
+
+def drop_fillers(
+    connection: Connection, conversation_pk: int, placed: list[tuple[int, dict[str, Any]]]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Leave out fillers in front of a trimmed head: the view tells the head itself. One that stood
+    there before stays, because all that follows it would have to be read again."""
+    fillers = [message for depth, message in placed if depth == 0 and _fills(message)]
+    if not fillers:
+        return placed
+    last = tails.last_told(connection, conversation_pk)
+    told = [] if last is None or last[0] is None else _read_placed(connection, last[0])
+    stood = [message for depth, message in told if depth == 0]
+    return [item for item in placed if item[1] not in fillers or item[1] in stood]
+
+
+def _fills(message: dict[str, Any]) -> bool:
+    return message["role"] not in SYSTEM_ROLES and is_filler(message_text(message))
+
+
+def _read_placed(connection: Connection, system_pk: int) -> list[tuple[int, dict[str, Any]]]:
+    stored = loads(transcript.system_text(connection, system_pk))
+    return [(int(depth), message) for depth, message in stored]
 
 
 def _newest_replies(chain: Chain) -> list[dict[str, Any]]:
@@ -147,7 +171,7 @@ def _read_lore(connection: Connection, conversation: ConversationRow) -> Lore:
     notes: list[str] = []
     slots: set[tuple[str, str]] = set()
     wrappings: list[Peeled] = []
-    for depth, message in loads(transcript.system_text(connection, system_pk)):
+    for depth, message in _read_placed(connection, system_pk):
         if message["role"] in SYSTEM_ROLES:
             continue
         text = message_text(message)
@@ -182,9 +206,9 @@ class _Table:
         )
 
     def align(self) -> Alignment | None:
-        known = {message.content for message in self._sent}
+        known = {message.content: message for message in self._sent}
         self._load([node.pk for node in self._kept if node.content not in known])
-        kept = [self._recall(node) for node in self._kept]
+        kept = [self._recall(node, known.get(node.content)) for node in self._kept]
         told = self._told
         window = Window(
             cut=self._start - told.known - 1,
@@ -198,10 +222,10 @@ class _Table:
         wanted = [pk for pk in pks if pk not in self._rows]
         self._rows |= tails.read_messages(self._connection, wanted)
 
-    def _recall(self, node: TailNode) -> Spoken:
-        row = self._rows.get(node.pk)
-        if row is None:
-            return Spoken(node.role, None, node.content, produced=bool(node.produced))
+    def _recall(self, node: TailNode, same: Spoken | None) -> Spoken:
+        if same is not None:
+            return replace(same, produced=bool(node.produced))
+        row = self._rows[node.pk]
         message = loads(row.raw)
         return Spoken(
             node.role,
@@ -216,9 +240,10 @@ class _Table:
         replies = [at for at, one in enumerate(self._sent) if one.role == "assistant"]
         if found.replies < _SURE_SHARE * len(replies) or not found.replies:
             return False
-        if found.replies > 1:
+        if found.replies > 1 or self._told.node is not None:
             return True
-        longest = max(len(self._sent[at].text or "") for at in replies)
+        texts = [len(one.text) for one in self._sent]
+        longest = max(texts[at] + (texts[at - 1] if at else 0) for at in replies)
         return found.pairs > 1 and longest >= _SURE_CHARS
 
     def draw(self, found: Alignment) -> Aligned:

@@ -7,7 +7,7 @@ words alone: a history is recognised only by a message that the gateway itself p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
 from gateway.wire.requests import ChatRequest, split_system
+from policies.asides import is_filler, is_nudge
 from policies.messages import (
     canonical_message,
     count_images,
@@ -101,7 +102,7 @@ def prepare(
 
     Raises BadRequest for a message whose parts are nested too deeply to be compared.
     """
-    chain, system = split_system(request.messages)
+    chain, system = set_apart(*split_system(request.messages))
     try:
         canonicals = [canonical_message(message) for message in chain]
     except RecursionError:
@@ -120,6 +121,31 @@ def prepare(
         headers=headers or {},
         tags=request.tags.union(tags),
     )
+
+
+def set_apart(
+    chain: list[dict[str, Any]], system: list[tuple[int, dict[str, Any]]]
+) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
+    """Take what clients write as a person's message out of the chain: a filler in front of a reply,
+    a nudge to go on behind one. They stand with the system texts, at their place."""
+    if len(chain) > 1 and _is_said_beside(chain[-1], chain[-2], is_nudge):
+        nudge = chain.pop()
+        system = [*system, (len(chain), nudge)]
+    if len(chain) > 1 and _is_said_beside(chain[0], chain[1], is_filler):
+        filler = chain.pop(0)
+        leading = [item for item in system if item[0] == 0]
+        behind = [(before - 1, text) for before, text in system if before > 0]
+        system = [*leading, (0, filler), *behind]
+    return chain, system
+
+
+def _is_said_beside(
+    message: dict[str, Any], reply: dict[str, Any], kind: Callable[[str], bool]
+) -> bool:
+    content = message.get("content")
+    if message["role"] != "user" or reply["role"] != "assistant" or not isinstance(content, str):
+        return False
+    return kind(content)
 
 
 def place(
@@ -288,7 +314,8 @@ def _by_replies(
     for pk in find_by_replies(connection, owner_pk, incoming.chain):
         found = transcript.conversation_by_pk(connection, owner_pk, pk)
         if found is not None:
-            told = Told(incoming.chain, incoming.canonicals, -1, None)
+            known = transcript.deepest_known(connection, found, incoming.chains) or (-1, None)
+            told = Told(incoming.chain, incoming.canonicals, *known)
             aligned = align_history(connection, found, told, is_named=False)
             if aligned is not None:
                 return found, aligned

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from gateway.errors import Conflict
 from gateway.flows import folds
+from gateway.flows.align import drop_fillers
 from gateway.flows.folds import Site
 from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_warm_chapters
@@ -250,8 +251,10 @@ def _system(
     connection: Connection, incoming: Incoming, placement: Placement, now_ms: int
 ) -> tuple[System, int | None]:
     """This turn's system messages; the last known ones for a client that sends only what is new."""
-    placed = placement.place_system(incoming.system)
     pk = placement.conversation.pk
+    placed = placement.place_system(incoming.system)
+    if placement.offset > 0:
+        placed = drop_fillers(connection, pk, placed)
     if placed:
         body = dumps(placed)
         return placed, transcript.ensure_system_text(connection, pk, body, now_ms)
