@@ -7,6 +7,7 @@ the client put it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,7 +56,7 @@ def at_depth(history: list[Say], depth: int, note: Say) -> list[Say]:
     return [*history[:at], note, *history[at:]]
 
 
-# -- SillyTavern ---------------------------------------------------------------------------------
+# -- SillyTavern -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,8 @@ async def test_lorebook_entries_that_change_with_what_is_spoken_of(house: House)
     chat = Chat(house)
     for at in range(8):
         lore = user(f"[Lore: the tower of {at} has {at + 3} floors.]")
-        prompt = await chat.say(f"Tell me of tower {at}.", lambda told: at_depth(told, 3, lore))
+        tell = partial(at_depth, depth=3, note=lore)
+        prompt = await chat.say(f"Tell me of tower {at}.", tell)
         if at > 3:
             assert prompt == at_depth(chat.history[:-1], 3, lore)
     chat.check()
@@ -197,7 +199,7 @@ async def test_a_filler_in_front_of_a_greeting_from_the_first_turn(
         assert prompt == [user(filler), *chat.history[:-1]]
 
 
-# -- clients that trim ---------------------------------------------------------------------------
+# -- clients that trim -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id", ["c", None])
@@ -214,14 +216,17 @@ async def test_a_client_that_trims_the_oldest(house: House, id: str | None, budg
     chat.check()
 
 
+def _behind(lead: Say, told: list[Say]) -> list[Say]:
+    return [lead, *told[-41:]]
+
+
 async def test_the_last_twenty_turns_and_retrieval_in_the_system_text(house: House) -> None:
     """AnythingLLM."""
     chat = Chat(house)
     for at in range(30):
         lead = system(f"You are helpful.\nContext:\n[CONTEXT {at}]: chapter {at} of the book")
-        prompt = await chat.say(f"q{at}", lambda told: [lead, *told[-41:]])
+        prompt = await chat.say(f"q{at}", partial(_behind, lead))
         assert prompt[0] == lead
-        assert house.local.seen[-1][1:2]
     chat.check()
 
 
@@ -249,7 +254,7 @@ async def test_open_webuis_compaction_stands_in_the_system_text(house: House) ->
     chat.check()
 
 
-# -- text around the newest message -----------------------------------------------------------------
+# -- text around the newest message ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id", ["c", None])
@@ -286,7 +291,7 @@ async def test_continue_with_a_trailing_reply_that_grew(house: House) -> None:
     assert transcript(house) == ["Tell me a tale.", "Once there", " was a king", " and a queen."]
 
 
-# -- what stays as it was ---------------------------------------------------------------------------
+# -- what stays as it was -------------------------------------------------------------------------
 
 
 async def test_an_edit_in_place_of_an_older_message_is_a_branch(house: House) -> None:
