@@ -178,7 +178,7 @@ async def _talk(client: Client, *, prefill: bool) -> dict[str, Any]:
     finally:
         beside.cancel()
         await asyncio.gather(beside, return_exceptions=True)
-    return _sum_up(person, other, perf_counter() - began, prefill)
+    return sum_up(person, other, perf_counter() - began, prefill=prefill)
 
 
 async def _keep_talking(client: Client, other: Person) -> None:
@@ -201,7 +201,8 @@ async def _turn(client: Client, person: Person, began: float) -> None:
     )
 
 
-def _sum_up(person: Person, other: Person, seconds: float, prefill: bool) -> dict[str, Any]:
+def sum_up(person: Person, other: Person, seconds: float, *, prefill: bool) -> dict[str, Any]:
+    """The figures: medians in milliseconds, and the share of prompts' tokens used again."""
     ordinary, after = person.waited(None), person.waited("fold")
     ordinary_ms = median(ordinary) * 1_000 if ordinary else 0.0
     after_ms = median(after) * 1_000 if after else 0.0

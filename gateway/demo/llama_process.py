@@ -23,6 +23,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--parallel", type=int, required=True)
     parser.add_argument("--ctx-size", type=int, required=True)
+    parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--cache-ram", type=int, required=True)
     parser.add_argument("--kv-unified", action=argparse.BooleanOptionalAction, default=False)
@@ -41,6 +42,7 @@ def _parameters(xllamacpp: Any, chosen: argparse.Namespace) -> Any:
     parameters.port = chosen.port
     parameters.n_parallel = chosen.parallel
     parameters.n_ctx = chosen.ctx_size
+    parameters.n_batch = chosen.batch_size
     parameters.kv_unified = chosen.kv_unified
     parameters.ctx_shift = chosen.context_shift
     parameters.cache_ram_mib = chosen.cache_ram

@@ -133,6 +133,7 @@ async def test_the_whole_command_line_is_understood(
         await server.start()
     chosen = parse_arguments(log.read_text().splitlines())
     assert (chosen.parallel, chosen.ctx_size, chosen.cache_ram) == (slots, context, cache)
+    assert chosen.batch_size == 512
     assert (chosen.host, chosen.model) == ("127.0.0.1", str(tmp_path / "none.gguf"))
     assert not (chosen.kv_unified or chosen.context_shift or chosen.webui)
     assert chosen.offline
