@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from starlette.responses import Response
@@ -101,23 +101,29 @@ class ChatResponse(Response):
         await send({"type": "http.response.body", "body": completion.data})
 
     async def _complete(self) -> tuple[Turn, Completion]:
-        """The turn and its whole reply. Raises GatewayError before the client gives up, whatever
-        still hangs then."""
+        """The turn and its whole reply. Raises GatewayError."""
         deadline = self._deadline()
+        async with (
+            self._patience(deadline, "whole reply"),
+            self._ctx.turns.turn(self._incoming, deadline),
+        ):
+            turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
+            return turn, await turn.complete()
+
+    @asynccontextmanager
+    async def _patience(self, deadline: float | None, what: str) -> AsyncIterator[asyncio.Timeout]:
+        """Raises GatewayError before the client gives up, whatever still hangs then."""
+        end = None if deadline is None else deadline + _GRACE_SECONDS
         try:
-            async with (
-                asyncio.timeout_at(deadline + _GRACE_SECONDS) as patience,
-                self._ctx.turns.turn(self._incoming, deadline),
-            ):
-                turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
-                return turn, await turn.complete()
+            async with asyncio.timeout_at(end) as patience:
+                yield patience
         except TimeoutError as error:
             if not patience.expired():
                 raise
             seconds = self._ctx.settings.patience_seconds
             raise UpstreamFailed(
-                f"There is no whole reply after {seconds:g} s, and clients wait little longer. "
-                "Ask for a stream.",
+                f"There is no {what} after {seconds:g} s, and clients wait little longer. "
+                "Try again, or ask for a stream with pings.",
                 status=504,
                 code="upstream_timeout",
             ) from error
@@ -149,14 +155,18 @@ class ChatResponse(Response):
             out.close()
 
     async def _relay(self, out: _EventStream, deadline: float) -> None:
-        turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
-        out.serves(turn)
         with_usage = self._incoming.request.include_usage
-        async with aclosing(turn.stream()) as chunks:
-            async for chunk in batch(chunks, out.flush):
-                data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
-                if data is not None:
-                    out.event(data)
+        # Who hears pings waits; who does not gives up where nothing comes.
+        async with self._patience(None if self._pings else deadline, "word") as patience:
+            turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
+            out.serves(turn)
+            async with aclosing(turn.stream()) as chunks:
+                async for chunk in batch(chunks, out.flush):
+                    if patience.when() is not None:
+                        patience.reschedule(None)
+                    data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
+                    if data is not None:
+                        out.event(data)
 
 
 def _without_usage(parsed: dict[str, Any], data: bytes) -> bytes | None:

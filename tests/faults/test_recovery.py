@@ -321,6 +321,27 @@ async def test_a_stream_that_goes_on_has_no_such_end(build: Build) -> None:
         assert (heard.text, heard.is_done) == ("라" * 20, True)
 
 
+async def test_a_silent_stream_without_pings_is_given_up(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client hears nothing and would leave; one that hears pings waits on."""
+    monkeypatch.setattr("gateway.api.sse._GRACE_SECONDS", 0.0)
+    async with build(patience_seconds=0.3, hold_seconds=0.05, ping_seconds=0.02) as wall:
+        wall.upstream.play(Exchange((), "stall"))
+        heard = await wall.ask("hi", headers={"x-foldgate-pings": "off"})
+        assert heard.error is not None
+        assert heard.error["code"] == "upstream_timeout"
+        assert heard.error["message"].startswith("There is no word after 0.3 s")
+        await wall.upstream.gone()
+        gate = asyncio.Event()
+        wall.upstream.play(stream(role(), delta("네"), end("stop"), DONE, hold=gate))
+        visit = wall.visit("hi")
+        await visit.hear(b": ping\n\n" * 20)
+        gate.set()
+        await asyncio.wait_for(visit.work, 10)
+        assert visit.heard.text == "네"
+
+
 async def test_nobody_waits_for_a_moment_beyond_the_clients_patience(build: Build) -> None:
     async with build(patience_seconds=5.0) as wall:
         wall.upstream.play(busy(7))
