@@ -32,7 +32,7 @@ _REPLIES = 3
 _SURE_CHARS = 60
 """Characters of one reply with the message before it by which alone a conversation is found."""
 _SURE_SHARE = 0.6
-"""Of a history's messages but the newest so many must be the conversation's where no id names it."""
+"""Of a history without an id so many messages, but for the newest, must be the conversation's."""
 _FILLER_CHARS = 40
 _PINNED = 2
 
@@ -238,7 +238,8 @@ class _Table:
     def is_sure(self, found: Alignment) -> bool:
         """Whether a history that names no conversation is this one's beyond chance."""
         replies = [at for at, one in enumerate(self._sent) if one.role == "assistant"]
-        if not found.replies or found.pairs < _SURE_SHARE * (len(self._sent) - 1):
+        same = self._told.known + 1 + found.pairs
+        if not found.replies or same < _SURE_SHARE * (len(self._told.chain) - 1):
             return False
         if found.replies > 1 or self._told.node is not None:
             return True
