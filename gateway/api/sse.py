@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -21,9 +21,10 @@ from gateway.api.ready import batch
 from gateway.api.watch import CLIENT_LEFT, note_code
 from gateway.backends.base import Completion
 from gateway.errors import GatewayError, UpstreamFailed
+from gateway.flows.auxiliary import RULE, AuxiliaryReply, open_chat
 from gateway.flows.context import Context
 from gateway.flows.reconcile import Incoming
-from gateway.flows.turn import Turn, open_turn
+from gateway.flows.turn import Turn
 from gateway.wire.json_text import dump_bytes
 
 log = logging.getLogger("foldgate.api")
@@ -32,6 +33,10 @@ log = logging.getLogger("foldgate.api")
 _NAMES_CHARS = 1_000
 # The backend tells first, with what came of the reply; this is for what has no end of its own.
 _GRACE_SECONDS = 1.0
+# How often headers ask again whether it is settled which backend they have to name.
+_MOVING_SECONDS = 0.05
+
+Served = Turn | AuxiliaryReply
 
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
@@ -42,9 +47,11 @@ _STREAM_HEADERS = (
 )
 
 
-def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
+def turn_headers(served: Served) -> list[tuple[bytes, bytes]]:
     """What a client is told about how its request was served."""
-    prepared = turn.prepared
+    if isinstance(served, AuxiliaryReply):
+        return _auxiliary_headers(served)
+    prepared = served.prepared
     headers = [
         (b"x-foldgate-conversation", prepared.begun.conversation.id.encode()),
         (b"x-foldgate-backend", prepared.backend.name.encode("latin-1", "replace")),
@@ -53,10 +60,24 @@ def turn_headers(turn: Turn) -> list[tuple[bytes, bytes]]:
     ]
     if prepared.begun.progress is not None:
         headers.append((b"x-foldgate-migration", str(prepared.begun.progress).encode()))
-    if prepared.dropped:
-        names = ", ".join(
-            name for name in prepared.dropped if name.isascii() and name.isprintable()
-        )
+    return [*headers, *_dropped(prepared.dropped)]
+
+
+def _auxiliary_headers(served: AuxiliaryReply) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"x-foldgate-backend", served.backend.name.encode("latin-1", "replace")),
+        (b"x-foldgate-rule", RULE.encode()),
+        (b"x-foldgate-view", b"passthrough"),
+    ]
+    if served.link is not None:
+        headers.insert(0, (b"x-foldgate-conversation", served.link.id.encode()))
+    return [*headers, *_dropped(served.dropped)]
+
+
+def _dropped(dropped: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    headers = []
+    if dropped:
+        names = ", ".join(name for name in dropped if name.isascii() and name.isprintable())
         if len(names) > _NAMES_CHARS:
             names = names[:_NAMES_CHARS].rpartition(", ")[0] + ", ..."
         headers.append((b"x-foldgate-dropped-params", names.encode()))
@@ -100,15 +121,21 @@ class ChatResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": completion.data})
 
-    async def _complete(self) -> tuple[Turn, Completion]:
+    async def _complete(self) -> tuple[Served, Completion]:
         """The turn and its whole reply. Raises GatewayError."""
         deadline = self._deadline()
         async with (
             self._patience(deadline, "whole reply"),
             self._ctx.turns.turn(self._incoming, deadline),
         ):
-            turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
+            turn = await self._open(deadline)
             return turn, await turn.complete()
+
+    async def _open(self, deadline: float | None) -> Served:
+        served = await open_chat(self._ctx, self._incoming, self._request_id, deadline)
+        if isinstance(served, Turn):
+            self._ctx.turns.join(self._incoming, served.prepared.begun.conversation.id)
+        return served
 
     @asynccontextmanager
     async def _patience(self, deadline: float | None, what: str) -> AsyncIterator[asyncio.Timeout]:
@@ -158,7 +185,7 @@ class ChatResponse(Response):
         with_usage = self._incoming.request.include_usage
         # Who hears pings waits; who does not gives up where nothing comes.
         async with self._patience(None if self._pings else deadline, "word") as patience:
-            turn = await open_turn(self._ctx, self._incoming, self._request_id, deadline)
+            turn = await self._open(deadline)
             out.serves(turn)
             async with aclosing(turn.stream()) as chunks:
                 async for chunk in batch(chunks, out.flush):
@@ -195,9 +222,10 @@ class _EventStream:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._turn: Turn | None = None
+        self._turn: Served | None = None
         self._said = 0.0
-        self._headers_told = False
+        self._told: list[tuple[bytes, bytes]] = []
+        self._has_told = False
         self._waiting: list[bytes] = []
         self.is_open = False
 
@@ -209,7 +237,7 @@ class _EventStream:
     def open_after(self, seconds: float) -> None:
         self._timer = self._loop.call_later(seconds, self._spawn, self._open_early)
 
-    def serves(self, turn: Turn) -> None:
+    def serves(self, turn: Served) -> None:
         """Name the turn whose headers are to be sent; its backend is fixed once they are."""
         self._turn = turn
         turn.is_sent = self.is_open
@@ -218,6 +246,9 @@ class _EventStream:
         self._task = asyncio.ensure_future(work())
 
     async def _open_early(self) -> None:
+        if self._turn is not None and self._turn.is_moving:
+            self.open_after(_MOVING_SECONDS)
+            return
         await self._open()
         await self._ping()
 
@@ -228,8 +259,8 @@ class _EventStream:
         headers = list(_STREAM_HEADERS)
         if self._turn is not None:
             self._turn.is_sent = True
-            self._headers_told = True
-            headers += turn_headers(self._turn)
+            self._told = turn_headers(self._turn)
+            headers += self._told
         if self._timer is not None:
             self._timer.cancel()
         self._said = self._loop.time()
@@ -252,12 +283,18 @@ class _EventStream:
 
     def event(self, data: bytes) -> None:
         """Say this with the next flush."""
-        if self.is_open and not self._headers_told and self._turn is not None:
-            # The headers left before it was known who serves: say it in comments.
-            self._headers_told = True
-            lines = b"".join(b": %s: %s\n" % pair for pair in turn_headers(self._turn))
-            self._waiting.append(lines + b"\n")
+        if self.is_open and not self._has_told:
+            self._has_told = True
+            self._tell_late()
         self._waiting.append(b"data: " + data + b"\n\n")
+
+    def _tell_late(self) -> None:
+        """Say in comments what the headers could not: they left before it was known who serves, or
+        before the view was cut for another attempt."""
+        found = [] if self._turn is None else turn_headers(self._turn)
+        if found != self._told:
+            lines = b"".join(b": %s: %s\n" % pair for pair in found)
+            self._waiting.append(lines + b"\n")
 
     async def flush(self) -> None:
         """Send the events that wait."""

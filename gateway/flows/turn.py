@@ -50,8 +50,10 @@ log = logging.getLogger("foldgate.turn")
 class Turn:
     """A chat request under way. `prepared` says what serves it.
 
-    Iterate `stream()` or await `complete()`. Once `is_sent` is set (a byte left for the client)
-    the backend does not change any more.
+    Iterate `stream()` or await `complete()`. Once `is_sent` is set (headers left for the client,
+    which name the backend) the backend does not change any more; once `is_given` (a piece of the
+    reply left) nothing is tried again. `is_moving`: it is being prepared for another backend, so
+    the headers that would name this one must wait.
     """
 
     ctx: Context
@@ -61,6 +63,8 @@ class Turn:
     tiers: list[Tier]
     recovery: Recovery
     is_sent: bool = False
+    is_given: bool = False
+    is_moving: bool = False
     first_fault: UpstreamFault | None = None
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
     span: Span = field(default_factory=Span)
@@ -75,11 +79,11 @@ class Turn:
             try:
                 async with aclosing(self._relay()) as chunks:
                     async for chunk in chunks:
-                        self.is_sent = True
+                        self.is_given = True
                         yield chunk
                 return
             except UpstreamFault as fault:
-                if self.is_sent or fault.partial:
+                if self.is_given or fault.partial:
                     raise
                 await self._next_attempt(fault)
 
@@ -253,9 +257,10 @@ class Turn:
         Where a fallback failed too, the client is told the fault that led to it.
         """
         first, failed = self.first_fault or fault, self.prepared
-        step = await self.recovery.plan(fault, failed.setting, self.tiers)
+        tiers: list[Tier] = [] if self.is_sent else self.tiers
+        step = await self.recovery.plan(fault, failed.setting, tiers)
         place = (self.ctx, self.incoming, self.request_id)
-        if step.step == "give up":
+        if step.step == "give up" or (step.step == "elsewhere" and self.is_sent):
             raise first
         if step.step == "smaller":
             self.prepared = await prepare_smaller(*place, failed, fault)
@@ -263,11 +268,14 @@ class Turn:
             self.prepared = await prepare_again(*place, self.tiers, failed)
         else:
             self.first_fault = first
+            self.is_moving = True
             try:
                 question = failed.begun.question
                 self.prepared = await prepare_tier(*place, self.tiers, question)
             except ContextLengthExceeded:
                 raise first from None
+            finally:
+                self.is_moving = False
 
 
 def _next_setting(begun: Begun) -> Setting:

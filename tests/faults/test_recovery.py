@@ -208,6 +208,45 @@ async def test_once_headers_left_nothing_is_tried_elsewhere(build: Build) -> Non
         assert wall.spare.chats == []
 
 
+async def test_after_headers_the_same_backend_may_be_asked_again(build: Build) -> None:
+    """B07, F04: the client has heard nothing but pings yet; a prompt may take longer to read than
+    headers are held back."""
+    async with build(hold_seconds=0.0, ping_seconds=0.01) as wall:
+        wall.clock.skips = frozenset({7.0})
+        gate = asyncio.Event()
+        wall.upstream.play(stream(role(), end("stop"), DONE, hold=gate), busy(7), GOOD)
+        visit = wall.visit("hi", model="two")
+        await visit.hear(b": ping")
+        gate.set()
+        await asyncio.wait_for(visit.work, 10)
+        assert (visit.heard.text, visit.heard.is_done) == ("Да.", True)
+        assert wall.clock.skipped == [7.0]
+        assert len(wall.upstream.chats) == 3
+        assert wall.spare.chats == []
+
+
+async def test_a_view_that_is_cut_after_headers_left_is_told_in_a_comment(build: Build) -> None:
+    """Law 9: never silently smaller."""
+    async with build(hold_seconds=0.0, ping_seconds=0.01) as wall:
+        wall.upstream.play(GOOD)
+        await wall.ask(*history(2_500), "one", model="small", id="k")
+        gate = asyncio.Event()
+        error = {
+            "type": "exceed_context_size_error",
+            "message": "too long",
+            "n_prompt_tokens": 1_500,
+            "n_ctx": 1_100,
+        }
+        wall.upstream.play(answer(400, {"error": error}, hold=gate), GOOD)
+        visit = wall.visit("two", model="small", id="k")
+        await visit.hear(b": ping")
+        assert visit.heard.headers.get("x-foldgate-view") in (None, "verbatim")
+        gate.set()
+        await asyncio.wait_for(visit.work, 10)
+        assert (visit.heard.text, visit.heard.is_done) == ("Да.", True)
+        assert b": x-foldgate-view: cut\n" in visit.heard.body
+
+
 # -- circuits --------------------------------------------------------------------------------------
 
 
