@@ -25,6 +25,7 @@ CONVERSATION_HEADERS = (
 )
 # OpenAI's own clients give up after 600 s of silence: whoever waits is told before.
 DEFAULT_PATIENCE = 570.0
+TASK_HEADERS = ("x-foldgate-task", "x-openwebui-task")
 USER_HEADERS = ("x-openwebui-user-id", "x-librechat-user-id", "x-foldgate-user")
 
 
@@ -51,6 +52,7 @@ class Settings:
     patience_seconds: float = DEFAULT_PATIENCE
     conversation_headers: tuple[str, ...] = CONVERSATION_HEADERS
     user_headers: tuple[str, ...] = USER_HEADERS
+    task_headers: tuple[str, ...] = TASK_HEADERS
     log: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     traces: Literal["off", "otlp"] = "off"

@@ -41,7 +41,7 @@ _LABEL = r"(?:title|name|tags?|follow[- ]?ups?|summar|t[ií]tulo|nombre|etiqueta
 _NAMING = re.compile(rf"{_LABEL}[^\n]{{0,80}}{_CHAT}|{_CHAT}[^\n]{{0,80}}{_LABEL}", re.IGNORECASE)
 _SPEAKER = re.compile(
     r"^\W{0,4}(?:user|human|assistant|ai|bot|usuario|asistente|пользователь|ассистент|ユーザー"
-    r"|アシスタント|用户|用戶|助手|助理|사용자|어시스턴트)\b?\W{0,4}?[:：]"
+    r"|アシスタント|用户|用戶|助手|助理|사용자|어시스턴트)\W{0,4}?[:：]"
     r"|\"role\"\s*:\s*\"(?:user|assistant)\"",
     re.IGNORECASE | re.MULTILINE,
 )

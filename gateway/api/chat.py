@@ -13,7 +13,9 @@ from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
 from gateway.flows.reconcile import Incoming, prepare
-from gateway.wire.requests import check_id, is_no_id, parse_chat, read_tags
+from gateway.wire.requests import ChatRequest, check_id, is_no_id, parse_chat, read_tags
+from policies.auxiliary import Auxiliary, Sent, detect_auxiliary
+from policies.messages import message_text
 from policies.schema import named_headers
 
 router = APIRouter()
@@ -22,6 +24,8 @@ CHAT = "/v1/chat/completions"
 TAG_HEADER = "x-foldgate-tag"
 # A body above this is parsed and digested in a thread: it would hold up everybody else's stream.
 _BIG_BODY = 128 * 1024
+_FEW = 8
+"""Messages of a request that may be a single question with system texts around it."""
 # A whole number above 0, of any length.
 _RETRIES = re.compile(r"0*[1-9][0-9]*")
 
@@ -63,13 +67,32 @@ def _read(request: Request, body: bytes) -> Incoming:
         retried=_is_retried(request),
         headers=_heard_by_rules(request, chat.model),
         tags=read_tags(request.headers.get(TAG_HEADER, "")),
+        auxiliary=_tell_auxiliary(request, chat),
     )
-    if not incoming.chain:
+    if not incoming.chain and incoming.auxiliary is None:
         raise BadRequest(
             "`messages` needs at least one message that is not a system message.",
             param="messages",
         )
     return incoming
+
+
+def _tell_auxiliary(request: Request, chat: ChatRequest) -> Auxiliary | None:
+    """What the request is, where it is no turn. Of a history only the newest text is looked at."""
+    ctx = context_of(request)
+    heard = [request.headers.get(name, "") for name in ctx.settings.task_headers]
+    model = ctx.policies.file.find_model(chat.model)
+    few = len(chat.messages) <= _FEW
+    messages = [
+        Sent(str(m["role"]), message_text(m) if few or m is chat.messages[-1] else "")
+        for m in chat.messages
+    ]
+    return detect_auxiliary(
+        messages,
+        task=next((task for task in (*heard, chat.task) if task.strip()), ""),
+        marked=model is not None and model.auxiliary,
+        streamed=chat.stream,
+    )
 
 
 def _heard_by_rules(request: Request, model: str) -> dict[str, str]:

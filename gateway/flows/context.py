@@ -19,6 +19,7 @@ from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies
 from gateway.settings import Settings
 from gateway.store.engine import Store
+from gateway.store.transcript import find_id
 from gateway.traces import Traces
 from policies.schema import Model, Policy, Tier
 
@@ -66,8 +67,12 @@ class Context:
         self.prefills = Prefills(
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
+        self.turns.find = self._find_id
         self.slots = SlotWatch(self.store, self.backends, self.clock)
         self.slots.report_to(self.meters)
+
+    async def _find_id(self, owner: str, user: str, name: str) -> str | None:
+        return await self.store.read(find_id, owner, user, name)
 
     def policy(self, name: str) -> Policy:
         """The policy of that name in the revision now in force; KeyError if it is gone."""

@@ -20,6 +20,7 @@ from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
 from gateway.wire.requests import ChatRequest, split_system
 from policies.asides import is_filler, is_nudge
+from policies.auxiliary import Auxiliary
 from policies.messages import (
     canonical_message,
     count_images,
@@ -35,7 +36,7 @@ class Incoming:
 
     chain are its messages without system texts; system holds (number of chain messages before
     it, message). canonicals and chains run along chain. headers (names in lower case) and tags are
-    what rules may look at.
+    what rules may look at. auxiliary: where the request is no turn, what it is.
     """
 
     request: ChatRequest
@@ -50,6 +51,7 @@ class Incoming:
     chains: Sequence[str]
     headers: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+    auxiliary: Auxiliary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def prepare(
     retried: bool = False,
     headers: Mapping[str, str] | None = None,
     tags: Collection[str] = (),
+    auxiliary: Auxiliary | None = None,
 ) -> Incoming:
     """Digest a request (CPU only; a megabyte of history takes some milliseconds).
 
@@ -120,6 +123,7 @@ def prepare(
         chains=transcript.chain_digests(canonicals),
         headers=headers or {},
         tags=request.tags.union(tags),
+        auxiliary=auxiliary,
     )
 
 

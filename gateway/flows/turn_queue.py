@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from gateway.errors import Busy
 from gateway.flows.reconcile import Incoming
+
+Finder = Callable[[str, str, str], Awaitable[str | None]]
+"""(owner, user, a client's name of a conversation) to its own id."""
 
 
 @dataclass(slots=True)
@@ -26,12 +29,35 @@ class TurnQueue:
     def __init__(self, limit: int = 16) -> None:
         self._limit = limit
         self._places: dict[tuple[str, str, str], _Place] = {}
+        self.find: Finder | None = None
+        """Looks up the gateway's own id of a conversation that a client names its own way."""
+
+    async def line(self, incoming: Incoming) -> tuple[str, str, str] | None:
+        """The line in which this request stands: one for every name of a conversation.
+
+        While its first turn runs, a new conversation is known by its client's name only; `join`
+        puts its own id into the same line.
+        """
+        key = self.key(incoming)
+        if key is None or self.find is None or key in self._places:
+            return key
+        owner, user, _ = key
+        return owner, user, await self.find(*key) or key[2]
+
+    def join(self, incoming: Incoming, id: str) -> None:
+        """A conversation has its id now: whoever names it so stands in the line that it began."""
+        key = self.key(incoming)
+        place = None if key is None else self._places.get(key)
+        if key is not None and place is not None:
+            self._places.setdefault((key[0], key[1], id), place)
 
     @staticmethod
     def key(incoming: Incoming) -> tuple[str, str, str] | None:
         """Who must wait for whom; None for a full history, which branches by its parent."""
         if incoming.conversation is None:
             return None
+        if incoming.auxiliary is not None and incoming.auxiliary.how != "shape":
+            return None  # it is no turn of the conversation
         if any(message["role"] == "assistant" for message in incoming.chain):
             return None
         return incoming.owner, incoming.user, incoming.conversation
@@ -45,7 +71,7 @@ class TurnQueue:
         this conversation: checked where the place is taken, so that a crowd that comes at the same
         moment finds the end of the line too.
         """
-        key = self.key(incoming)
+        key = await self.line(incoming)
         if key is None:
             yield
             return
@@ -91,4 +117,5 @@ class TurnQueue:
     def _leave(self, key: tuple[str, str, str], place: _Place) -> None:
         place.waiting -= 1
         if place.waiting == 0:
-            del self._places[key]
+            for name in [name for name, other in self._places.items() if other is place]:
+                del self._places[name]

@@ -228,6 +228,13 @@ def find_conversation(connection: Connection, owner_pk: int, name: str) -> Conve
     return _conversation(_CONVERSATION_BY_ID.first(connection, owner=owner_pk, id=name))
 
 
+def find_id(connection: Connection, owner: str, user: str, name: str) -> str | None:
+    """The id of the conversation that an owner calls by this name; None where there is none."""
+    owner_pk = find_owner(connection, owner, user)
+    found = None if owner_pk is None else find_conversation(connection, owner_pk, name)
+    return None if found is None else found.id
+
+
 def conversation_by_pk(connection: Connection, owner_pk: int, pk: int) -> ConversationRow | None:
     return _conversation(_CONVERSATION_BY_PK.first(connection, owner=owner_pk, pk=pk))
 

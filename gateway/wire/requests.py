@@ -45,7 +45,7 @@ class ChatRequest:
 
     messages are the client's objects in order; params is what may travel on; max_tokens is the
     client's own limit or None; conversation is the id that the body names; tags are those of its
-    metadata.
+    metadata, task what it says there that the request is for.
     """
 
     model: str
@@ -57,6 +57,7 @@ class ChatRequest:
     conversation: str | None = None
     user: str = ""
     tags: frozenset[str] = frozenset()
+    task: str = ""
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -86,6 +87,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         conversation=_body_conversation(data),
         user=_user(data),
         tags=_body_tags(data),
+        task=_body_task(data),
     )
 
 
@@ -187,6 +189,12 @@ def _body_tags(data: Mapping[str, Any]) -> frozenset[str]:
         elif isinstance(value, list):
             found.update(tag.strip() for tag in value if isinstance(tag, str) and tag.strip())
     return frozenset(found)
+
+
+def _body_task(data: Mapping[str, Any]) -> str:
+    """`metadata.task`: what a client says that a request is for, where it is no turn."""
+    task = (data.get("metadata") or {}).get("task")
+    return task if isinstance(task, str) else ""
 
 
 def split_system(
