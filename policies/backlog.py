@@ -78,7 +78,7 @@ def _plan_spans(limits: Limits, state: ViewState) -> Debt:
     end = ground.row_end(rows)
     none = Debt(end, ())
     after = ground.condensed(rows, ground.memory(rows)) + ground.rest(end)
-    if after + newest < limits.ceiling and after <= limits.enough:
+    if after + newest < limits.ceiling and after <= limits.start:
         return none
     goal = limits.goal if limits.goal + newest < limits.ceiling else limits.goal - newest
     step = step_beyond(ground, goal, limits.keep, condensed=True)
