@@ -31,9 +31,9 @@ from gateway.demo.script import messages
 
 WINDOW, SLOTS = 8_192, 2
 FOLDS = 5
-PAUSE_SECONDS = 10.0
-"""Between a reply's end and the person's next message. A person reads some 20 words and writes
-the 1,900 characters of the script in it: whoever types needs minutes."""
+PAUSE_SECONDS = 13.0
+"""Between a reply's end and the person's next message, in which a person reads some 20 words and
+writes the 1,900 characters of the script: whoever types needs minutes."""
 REPLY_TOKENS = 24
 MOST_SECONDS = 450.0
 _START_SECONDS = 180.0
@@ -49,9 +49,9 @@ backends:
   recorder: {{kind: scripted, refusals: 0, truncations: 0}}
 policies:
   # The numbers of local-fold, which is made for 64k tokens, scaled to a slot of 8,192: of English
-  # this model takes about 3.7 characters to a token, so a fold leads from 3.8k to 2.1k tokens.
+  # this model takes about 3.9 characters to a token, so a fold leads from 3.4k to 1.7k tokens.
   small-fold:
-    view: {{start: 14_000, ceiling: 20_000, headroom: 6_200, keep: 4_000}}
+    view: {{start: 13_000, ceiling: 20_000, headroom: 6_300, keep: 4_000}}
     chapters: {{split: 9_000, length: 400, stack: 1_600}}
     gist: {{length: 400}}
     summaries: {{backends: [recorder], delay: 1s}}
@@ -167,7 +167,10 @@ async def _talk(client: Client, *, prefill: bool) -> dict[str, Any]:
     person = Person("person", messages())
     other = Person("other", islice(messages(), 20, None))
     began = perf_counter()
-    _tell(f"each person pauses {PAUSE_SECONDS:g} s between a reply and the next message")
+    _tell(
+        f"each of two persons pauses {PAUSE_SECONDS:g} s between a reply and the next message of "
+        "about 1,900 characters: nobody types as fast"
+    )
     beside = asyncio.create_task(_keep_talking(client, other))
     try:
         while person.folds < FOLDS and perf_counter() - began < MOST_SECONDS:
