@@ -120,7 +120,7 @@ def detect_auxiliary(
     such requests; streamed: the client wants a stream, as for a reply that a person reads.
     """
     if task.strip().lower() not in _PLAIN_TASKS:
-        return Auxiliary(_kind_of(task), "task")
+        return Auxiliary(_kind_of(task.replace("_", " ")), "task")
     last = messages[-1] if messages else Sent("user", "")
     if marked:
         return Auxiliary(_kind_of(last.text[:_REACH]), "model")
