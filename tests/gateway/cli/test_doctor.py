@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import pytest
 
 from tests.gateway.cli.conftest import Run, Seeded
 from tests.gateway.seeds import POLICIES
@@ -89,3 +94,54 @@ def test_a_window_in_which_views_shrink_is_noted(run: Run, tmp_path: Path) -> No
     assert f"note {notes[0]}" in run("doctor").stdout.splitlines()
     (tmp_path / "policies.yaml").write_text(SERVED)
     assert report(run)[1]["notes"] == []
+
+
+class _OneSlot(BaseHTTPRequestHandler):
+    """A llama-server with one slot, which it does not list."""
+
+    said: ClassVar[dict[str, Any]] = {
+        "/health": {"status": "ok"},
+        "/props": {"default_generation_settings": {"n_ctx": 65_536}, "total_slots": 1},
+    }
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.said.get(self.path, {"error": {"message": "no"}})).encode()
+        self.send_response(200 if self.path in self.said else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silence: standard error is the command's."""
+
+
+@pytest.fixture
+def one_slot() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _OneSlot)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_how_a_server_was_started_is_told(run: Run, tmp_path: Path, one_slot: str) -> None:
+    (tmp_path / "policies.yaml").write_text(
+        f"""
+version: 1
+backends:
+  local: {{kind: llama_cpp, url: "{one_slot}", slots: pinned}}
+policies:
+  fold: {{}}
+models:
+  foldgate: {{tiers: [{{backend: local, policy: fold}}]}}
+"""
+    )
+    code, found = report(run)
+    assert code == 0  # nothing is in the way
+    cautions = found["backends"]["local"]["cautions"]
+    assert len(cautions) == 2
+    assert "one slot" in cautions[0] and "--no-slots" in cautions[1]
+    assert f"backend local: {cautions[0]}" in found["notes"]
+    assert f"note backend local: {cautions[1]}" in run("doctor").stdout
