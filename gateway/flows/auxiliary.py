@@ -23,12 +23,15 @@ from gateway.flows.context import Context
 from gateway.flows.offers import Offer, demand_of, find_offer, no_backend
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
+from gateway.flows.reports import tell_auxiliary
 from gateway.flows.sites import Setting, fixed_chars, margin_of
 from gateway.flows.turn import Turn, open_turn
 from gateway.prompts.view import Tail, TailMessage, assemble
 from gateway.store import transcript
 from gateway.store.auxiliary import note_auxiliary
 from gateway.store.transcript import ConversationRow
+from gateway.traces import Span
+from gateway.trail import learn_conversation
 from gateway.wire.json_text import dumps
 from gateway.wire.replies import ReplyBuilder
 from policies.auxiliary import Auxiliary
@@ -60,6 +63,7 @@ class AuxiliaryReply:
     is_sent: bool = False
     is_moving: bool = False
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
+    span: Span = field(default_factory=Span)
 
     @property
     def backend(self) -> Backend:
@@ -119,11 +123,15 @@ class AuxiliaryReply:
     def _running(self) -> Iterator[None]:
         """Somebody waits: background work of the same backend stays away meanwhile."""
         backend = self.setting.backend
+        self.span = self.ctx.traces.begin(
+            "attempt", backend=backend, purpose="auxiliary", kind=self.what.kind
+        )
         self.ctx.turn_began(backend)
         try:
             yield
         finally:
             self.ctx.turn_ended(backend)
+            self.span.end()
 
     async def _next_attempt(self, fault: UpstreamFault) -> None:
         """Make another attempt ready, or raise: no budget is left, or no hope. Headers that would
@@ -155,7 +163,10 @@ class AuxiliaryReply:
             await self._note("failed", "internal error")
 
     async def _note(self, state: str, error: str | None = None) -> None:
-        self.ctx.meters.auxiliary_ended(self.setting.backend, self.what.kind, state)
+        tell_auxiliary(self.ctx, self.call, self.setting, self.what.kind, state, self.reply)
+        self.span.tell(state=state)
+        if error is not None:
+            self.span.fail(error)
         await self.ctx.store.write(self._write, state, error, self.ctx.clock.now_ms())
 
     def _write(self, connection: Connection, state: str, error: str | None, now_ms: int) -> None:
@@ -212,6 +223,8 @@ async def _open(
     link: ConversationRow | None,
     deadline: float | None,
 ) -> AuxiliaryReply:
+    if link is not None:
+        learn_conversation(link.id)
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
     settings = _allowed(offer, link)
     for at, setting in enumerate(settings):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Literal
 
+from gateway.backends.base import Call
 from gateway.flows.context import Context
 from gateway.flows.sites import Setting
 from gateway.flows.turn_rows import Begun, Ending
 from gateway.meters import Migrated
 from gateway.traces import Span
 from gateway.trail import learn_conversation
+from gateway.wire.replies import ReplyBuilder
 from policies.routing import MIGRATING
 
 log = logging.getLogger("foldgate.turn")
@@ -105,6 +107,19 @@ def tell_span(span: Span, ending: Ending) -> None:
     )
     if ending.error is not None:
         span.fail(ending.error)
+
+
+def tell_auxiliary(
+    ctx: Context, call: Call, setting: Setting, kind: str, state: str, reply: ReplyBuilder
+) -> None:
+    """A call for a request that is no turn ended."""
+    backend, meters, trace = setting.backend, ctx.meters, call.trace
+    meters.auxiliary_ended(backend, kind, state)
+    used = reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens
+    meters.tokens_used(backend, call.purpose, *used)
+    if trace.queued is not None:
+        meters.queue_left(backend, call.purpose, trace.queued)
+    log.debug("an auxiliary request (%s) ended", kind, extra={**_place(setting), "state": state})
 
 
 def _place(setting: Setting) -> dict[str, object]:

@@ -12,13 +12,19 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows.auxiliary import open_chat
+from gateway.flows.reconcile import prepare
 from gateway.logs import JsonLines
 from gateway.store import transcript
 from gateway.traces import OpenTelemetryTraces
 from gateway.trail import Trail, following
+from gateway.wire.json_text import dump_bytes
+from gateway.wire.requests import parse_chat
+from policies.auxiliary import Auxiliary
 from tests.gateway.house import House, Say, assistant, deltas, user
 from tests.gateway.test_meters import read
 
+WHOLE = {"choices": [{"index": 0, "message": assistant("A title"), "finish_reason": "stop"}]}
 LONG = "word " * 40  # 200 characters
 SECRET = "ORCHID-7 비밀 🌸"
 USAGE = {
@@ -168,6 +174,38 @@ async def test_a_move_is_counted_while_it_waits_and_when_it_is_made(house: House
     assert said.turn.prepared.backend.name == "local"
     assert count(house, "migrations_total") == {"local/waiting": waited, "local/done": 1}
     assert count(house, "folds_total") == {"small/migration": 1}
+
+
+async def test_a_title_is_counted_apart_from_turns(house: House, heard: io.StringIO) -> None:
+    exporter = InMemorySpanExporter()
+    house.ctx.traces = OpenTelemetryTraces(exporter, at_once=True)
+    await house.say("hi", id="c")
+    exporter.clear()
+    house.local.answers = [[{**WHOLE, "usage": USAGE}]]
+    house.local.opens = lambda: setattr(house.local.calls[-1].trace, "queued", 2.0)
+    body = {"model": "foldgate", "messages": [user(SECRET)]}
+    incoming = prepare(
+        parse_chat(dump_bytes(body)),
+        owner="ann",
+        conversation="c",
+        auxiliary=Auxiliary("title", "task"),
+    )
+    with following(Trail(request="req_1")) as here:
+        served = await open_chat(house.ctx, incoming, "req_1")
+        await served.complete()
+    assert here.conversation == house.conversation("c").id
+    assert count(house, "auxiliary_requests_total") == {"local/title/done": 1}
+    assert count(house, "prompt_tokens_total") == {"local/auxiliary": 100}
+    assert count(house, "queue_wait_seconds_sum") == {"local/auxiliary": 2.0}
+    assert count(house, "attempts_total") == {"local/small/done/none": 1}, "the turn before"
+    (span,) = exporter.get_finished_spans()
+    assert dict(span.attributes or {}) == {
+        "foldgate.backend": "local",
+        "foldgate.purpose": "auxiliary",
+        "foldgate.kind": "title",
+        "foldgate.state": "done",
+    }
+    assert "ORCHID-7" not in heard.getvalue() + span.to_json()
 
 
 async def test_a_message_that_no_window_holds_is_a_failed_attempt(house: House) -> None:
