@@ -26,7 +26,7 @@ class TurnRecord:
 
 @dataclass(slots=True)
 class Totals:
-    """The figures of a replay, with the keys of its JSON."""
+    """The figures of a replay, with the keys of its JSON. switches: None where none were asked."""
 
     messages: int = 0
     turns: int = 0
@@ -43,7 +43,7 @@ class Totals:
     floor_chars: int = 0
     reuse: float = 0.0
     cold_turns: int = 0
-    switches: list[dict[str, Any]] = field(default_factory=list)
+    switches: list[dict[str, Any]] | None = None
     prompt_chars_total: int = field(default=0, repr=False)
 
     def add(self, record: TurnRecord) -> None:
@@ -59,7 +59,7 @@ class Totals:
         """The keys that are promised, means and shares worked out."""
         values = asdict(self)
         total = values.pop("prompt_chars_total")
-        if not self.switches:
+        if self.switches is None:
             del values["switches"]
         values["prompt_chars_mean"] = round(total / self.turns, 1) if self.turns else 0.0
         values["reuse"] = round(1 - self.reread_chars / total, 4) if total else 0.0

@@ -147,7 +147,9 @@ class _Run:
             totals.messages += len(self._transcript)
             totals.floor_chars += sum(map(len, self._transcript))
             totals.rejected += sum(upkeep.counts.rejected.values())
-            totals.switches += [switched.as_json() for switched in self._switched]
+            if self._options.switches:
+                told = [switched.as_json() for switched in self._switched]
+                totals.switches = [*(totals.switches or ()), *told]
             self._store.reading(_count_rows, totals)
 
     def _context(self, clock: VirtualClock) -> Context:

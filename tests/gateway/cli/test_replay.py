@@ -59,6 +59,7 @@ def test_a_recording_that_ends_amid_a_summary(
     assert figures["floor_chars"] == 10 * 2 * 8 * 72
     assert figures["lost_messages"] == 0
     assert figures["prompt_chars_max"] <= 8_000
+    assert "switches" not in figures
     # asyncio says it here where a task was left behind.
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
@@ -160,10 +161,10 @@ def test_there_and_back(run: Run, tmp_path: Path, warm: bool, refusals: int) -> 
 
 def test_a_switch_that_the_recording_does_not_reach(run: Run, tmp_path: Path) -> None:
     recording = long_recording(tmp_path, warm=False)
-    done = run("replay", recording, "--policy", "large", "--switch", "37_440:small")
+    done = run("replay", recording, "--policy", "large", "--switch", "37_440:small", "--json")
     assert done.exit_code == 0
     # 130 turns are 37,440: nobody speaks after the last one
-    assert "switch at" not in done.stdout
+    assert json.loads(done.stdout)["switches"] == []
     done = run("replay", recording, "--policy", "large", "--switch", "37_152:small")
     # 129 turns: the last one still waits in the large view
     assert "switch at 37,152 to small" in done.stdout
