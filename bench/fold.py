@@ -171,26 +171,21 @@ async def _talk(client: Client, *, prefill: bool) -> dict[str, Any]:
         f"each of two persons pauses {PAUSE_SECONDS:g} s between a reply and the next message of "
         "about 1,900 characters: nobody types as fast"
     )
-    beside = asyncio.create_task(_keep_talking(client, other))
+    beside: asyncio.Task[None] | None = None
     try:
         while person.folds < FOLDS and perf_counter() - began < MOST_SECONDS:
             await _turn(client, person, began)
-            await asyncio.sleep(PAUSE_SECONDS)
-            if beside.done():
-                await beside
+            await asyncio.sleep(PAUSE_SECONDS / 2)
+            # The other one talks in the middle of the pause, when the next prompt may be read in.
+            if beside is None or beside.done():
+                if beside is not None:
+                    await beside
+                beside = asyncio.create_task(_turn(client, other, began))
+            await asyncio.sleep(PAUSE_SECONDS / 2)
     finally:
-        beside.cancel()
-        await asyncio.gather(beside, return_exceptions=True)
+        if beside is not None:
+            await asyncio.gather(beside, return_exceptions=True)
     return sum_up(person, other, perf_counter() - began, prefill=prefill)
-
-
-async def _keep_talking(client: Client, other: Person) -> None:
-    """A second person, half a pause behind the first."""
-    began = perf_counter()
-    await asyncio.sleep(PAUSE_SECONDS / 2)
-    while True:
-        await _turn(client, other, began)
-        await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def _turn(client: Client, person: Person, began: float) -> None:
