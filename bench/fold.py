@@ -172,19 +172,17 @@ async def _talk(client: Client, *, prefill: bool) -> dict[str, Any]:
         "about 1,900 characters: nobody types as fast"
     )
     beside: asyncio.Task[None] | None = None
-    try:
-        while person.folds < FOLDS and perf_counter() - began < MOST_SECONDS:
-            await _turn(client, person, began)
-            await asyncio.sleep(PAUSE_SECONDS / 2)
-            # The other one talks in the middle of the pause, when the next prompt may be read in.
-            if beside is None or beside.done():
-                if beside is not None:
-                    await beside
-                beside = asyncio.create_task(_turn(client, other, began))
-            await asyncio.sleep(PAUSE_SECONDS / 2)
-    finally:
-        if beside is not None:
-            await asyncio.gather(beside, return_exceptions=True)
+    while person.folds < FOLDS and perf_counter() - began < MOST_SECONDS:
+        await _turn(client, person, began)
+        await asyncio.sleep(PAUSE_SECONDS / 2)
+        # The other one talks in the middle of the pause, when the next prompt may be read in.
+        if beside is None or beside.done():
+            if beside is not None:
+                await beside
+            beside = asyncio.create_task(_turn(client, other, began))
+        await asyncio.sleep(PAUSE_SECONDS / 2)
+    if beside is not None:
+        await beside
     return sum_up(person, other, perf_counter() - began, prefill=prefill)
 
 
