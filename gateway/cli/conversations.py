@@ -287,8 +287,8 @@ def delete_command(
 
 
 def _backends_elsewhere(policies: Path | None) -> set[str]:
-    """The backends whose memory is not ours to wipe: providers'. Deleting works without a policies file too:
-    then every backend that read the conversation is noted as one to be wiped."""
+    """The backends whose memory is not ours to wipe: providers'. Deleting works without a policies
+    file too: then every backend that read the conversation is noted as one to be wiped."""
     settings = settings_of(policies=policies)
     try:
         file = load_policies(settings.policies, settings.environ).file

@@ -24,8 +24,9 @@ _LATEST = (
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """id: of the conversation. model: last asked for. head_pk: the newest message. backend and policy: of the newest
-    attempt, None where there is none. is_private: nothing of it may leave this machine."""
+    """id: of the conversation. model: last asked for. head_pk: the newest message. backend and
+    policy: of the newest attempt, None where there is none. is_private: nothing of it may leave
+    this machine."""
 
     id: str
     model: str
