@@ -149,7 +149,8 @@ class AuxiliaryReply:
         if step.step == "elsewhere":
             tier = self.tiers.pop(0)
             self.setting = _setting_of(self.offer, tier)
-        prepared = await _prepare(self.ctx, self.incoming, self.request_id, self.setting)
+        place = (self.ctx, self.incoming, self.request_id)
+        prepared = await _prepare(*place, self.setting, self.recovery.deadline)
         if prepared is None:
             raise fault
         self.call, self.dropped = prepared
@@ -228,7 +229,7 @@ async def _open(
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
     settings = _allowed(offer, link)
     for at, setting in enumerate(settings):
-        prepared = await _prepare(ctx, incoming, request_id, setting)
+        prepared = await _prepare(ctx, incoming, request_id, setting, deadline)
         if prepared is None:
             continue
         rest = [Tier(backend=s.backend, policy=s.policy.name) for s in settings[at + 1 :]]
@@ -275,7 +276,11 @@ def _setting_of(offer: Offer, tier: Tier) -> Setting:
 
 
 async def _prepare(
-    ctx: Context, incoming: Incoming, request_id: str, setting: Setting
+    ctx: Context,
+    incoming: Incoming,
+    request_id: str,
+    setting: Setting,
+    deadline: float | None,
 ) -> tuple[Call, tuple[str, ...]] | None:
     """The call and the parameters that cannot travel; None where the window does not hold it."""
     backend, request = ctx.backends[setting.backend], incoming.request
@@ -297,6 +302,7 @@ async def _prepare(
         max_tokens=max_tokens,
         purpose="auxiliary",
         request_id=request_id,
+        deadline=deadline,
     )
     return call, dropped
 
