@@ -75,17 +75,16 @@ class Connections:
         deadline: float,
         *,
         keep: bool,
-        gather: bool = False,
     ) -> Connection:
         """Send one request; the connection with the head of its answer read. To be released or
         closed by the caller. `deadline`: the loop's seconds; `keep`: the connection may serve
-        again; `gather`: see Connection.read.
+        again.
 
         Raises NoConnection, ConnectTimeout, TimeoutError, BrokenOff, Garbled.
         """
         connection = (self._take_idle() if keep else None) or await self._connect(deadline)
         try:
-            await connection.ask(self._request(method, path, body, keep), deadline, keep, gather)
+            await connection.ask(self._request(method, path, body, keep), deadline, keep)
         except BaseException:
             connection.close()
             raise
@@ -205,10 +204,10 @@ class Connection(asyncio.Protocol):
         is_clean = self._whole and not self._surplus and not self._paused
         return is_clean and self._transport is not None
 
-    async def ask(self, request: bytes, deadline: float, keep: bool, gather: bool) -> None:
+    async def ask(self, request: bytes, deadline: float, keep: bool) -> None:
         """Send a request and read the head of its answer."""
         self.status, self.headers, self._size = 0, {}, 0
-        self._asked, self._keep, self._gather = True, keep, gather
+        self._asked, self._keep, self._gather = True, keep, False
         self._whole = self._ripe = False
         if self._transport is None:
             raise self._fault or BrokenOff
@@ -219,13 +218,14 @@ class Connection(asyncio.Protocol):
             self._ripe = False
             await self._wait(deadline)
 
-    async def read(self, deadline: float) -> bytes:
+    async def read(self, deadline: float, *, gather: bool = False) -> bytes:
         """The next bytes of the body, b"" at its end.
 
         With `gather` they are given once the body is whole or broken, once its last event has come
         or they have lain for GATHER_SECONDS, so that many chunks take one wait. Bytes that arrived
         before the connection broke are given first. Raises TimeoutError, BrokenOff, Garbled.
         """
+        self._gather = gather
         while not self._ripe or not (self._parts or self._whole or self._fault):
             self._ripe = False
             await self._wait(deadline)

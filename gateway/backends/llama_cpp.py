@@ -230,14 +230,15 @@ class LlamaCpp:
         return Completion(dump_bytes(parsed), parsed)
 
     async def _batches(self, call: Call, *, gather: bool = False) -> AsyncGenerator[list[Chunk]]:
-        """The chunks of an answer as they come together. gather: as in Connection.read."""
+        """The chunks of an answer as they come together. gather: it is wanted whole, so what
+        follows its beginning may pile up (as in Connection.read)."""
         loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
         reader = AnswerReader(self.name, self._secrets)
         async with self._exchange(call, gather) as (connection, lease, waits):
             while not reader.done:
                 wait = choose_wait(timeouts, reader)
                 try:
-                    data = await self._read(connection, waits, wait, reader.course.started)
+                    data = await self._read(connection, waits, wait, reader.course.started, gather)
                 except UpstreamFault as fault:
                     chunks = reader.break_off(fault)
                 else:
@@ -292,9 +293,8 @@ class LlamaCpp:
             waits = Waits(timeouts, began, call.deadline if gather else None)
             first = waits.until(began, timeouts.first_token)
             body = self._body(call, lease.slot)
-            connection = await self._request(
-                "POST", "/v1/chat/completions", body, first, waits=waits, gather=gather
-            )
+            path = "/v1/chat/completions"
+            connection = await self._request("POST", path, body, first, waits=waits)
             try:
                 yield connection, lease, waits
                 is_settled = True
@@ -346,7 +346,6 @@ class LlamaCpp:
         deadline: float,
         *,
         waits: Waits | None = None,
-        gather: bool = False,
     ) -> Connection:
         """The connection of a response with status 200, its body unread. Raises UpstreamFault for
         any other.
@@ -358,9 +357,7 @@ class LlamaCpp:
         """
         keep = waits is None or self._keeps_streams
         try:
-            connection = await self._connections.ask(
-                method, path, body, deadline, keep=keep, gather=gather
-            )
+            connection = await self._connections.ask(method, path, body, deadline, keep=keep)
         except (TimeoutError, OSError) as error:
             raise self._noted(self._explain(error, waits)) from error
         if connection.status == 200:
@@ -386,12 +383,13 @@ class LlamaCpp:
             raise self._fault(FaultKind.MALFORMED, f"packs its answers unasked ({packed[:20]})")
 
     async def _read(
-        self, connection: Connection, waits: Waits, seconds: float, started: bool
+        self, connection: Connection, waits: Waits, seconds: float, started: bool, gather: bool
     ) -> bytes:
         """The next bytes of a stream, b"" at its end. Raises UpstreamFault."""
         loop = asyncio.get_running_loop()
         try:
-            return await connection.read(waits.until(loop.time(), seconds))
+            deadline = waits.until(loop.time(), seconds)
+            return await connection.read(deadline, gather=gather and started)
         except TimeoutError as error:
             stage: Stage = "idle" if started else "first_token"
             raise waits.fault(self.name, stage, loop.time()) from error

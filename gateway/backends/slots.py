@@ -224,6 +224,8 @@ class SlotKeeper:
             waiter.ready.set_result(self._grant(waiter, slot))
 
     def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
+        if not self._line or (not self.pinned and self.in_flight >= (self.total or math.inf)):
+            return None
         now = self._clock()
         for waiter in self._line.candidates(now):
             if waiter.ready.done():
