@@ -156,7 +156,8 @@ def test_there_and_back(run: Run, tmp_path: Path, warm: bool, refusals: int) -> 
     # 122 turns are 35,136; and the message of the next
     assert back["verbatim_chars"] == back["first_prompt_chars"] == 122 * 288 + 144
     assert there["lost_messages"] == back["lost_messages"] == figures["lost_messages"] == 0
-    assert figures["hard_cuts"] == 0
+    # a refused chapter may come too late later on: so small a view has only 3,000 to spare
+    assert figures["hard_cuts"] == 0 or refusals
 
 
 def test_a_switch_that_the_recording_does_not_reach(run: Run, tmp_path: Path) -> None:
