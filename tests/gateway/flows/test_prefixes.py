@@ -25,7 +25,7 @@ from gateway.flows.prefixes import (
 from gateway.flows.prefixes import _count_common as count_common
 from gateway.store import attempts
 from tests.gateway.flows.test_prefill import furnish, grow, line, talk_into_debt
-from tests.gateway.house import House, Model, Say, assistant, deltas, system, user
+from tests.gateway.house import POLICIES, House, Model, Say, assistant, deltas, system, user
 
 SAID = [b'{"role":"user","content":"%d %s"}' % (n, "灯台の火".encode()) for n in range(40)]
 KEY = (1, "local")
@@ -320,6 +320,29 @@ async def test_the_rows_are_asked_on_odd_turns_only(
     monkeypatch.setattr(attempts, "boot_before", refuse)
     await house.say("two", id="c")
     await house.say("first of another", id="d")
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize("note", [None, "Be brief."])
+async def test_the_marks_are_those_of_the_prompt(
+    tmp_path: Path, strict: str, note: str | None
+) -> None:
+    """They are taken from the tail where that is the prompt's end, and made anew elsewhere."""
+    policies = POLICIES.replace(
+        "local: {kind: scripted}", f"local: {{kind: scripted, strict_roles: {strict}}}"
+    )
+    house, _ = furnish(tmp_path, policies)
+    history: list[Say] = []
+    for number in range(14):
+        history.append(user(line(number)))
+        notes = [] if note is None else [system(note)]
+        said = await house.say(system("You are Wren."), *history[:-1], *notes, history[-1], id="c")
+        marks = said.turn.prepared.sight.marks[: len(said.bytes)]
+        assert marks == array("q", map(hash, said.bytes))
+        history.append(assistant(said.text))
+        await grow(house)
+    assert house.folds()
+    house.store.close()
 
 
 async def test_between_two_folds_a_prompt_is_the_one_before_its_reply_and_what_is_new(
