@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.conftest import Build
 from tests.faults.server import (
     DONE,
     Exchange,
@@ -427,6 +428,26 @@ async def test_reasoning_stands_apart_and_is_not_sent_to_another(wall: Wall) -> 
     for request in (*wall.upstream.chats, *wall.spare.chats):
         assert b"Ask the tool" not in request.body
         assert b"reasoning_content" not in request.body
+
+
+async def test_reasoning_goes_back_where_the_file_says_so(build: Build) -> None:
+    """F14: to the backend that had it, of a turn with tools too; llama.cpp's template is never sent
+    any."""
+    async with build(cloud=", reasoning: keep") as wall:
+        asks = call(id="t1", type="function", function={"name": "f", "arguments": "{}"})
+        wall.upstream.play(
+            stream(role(), delta(reasoning_content="Ask."), asks, end("tool_calls"), DONE),
+            stream(role(), delta(reasoning_content="Now."), delta("Fine."), end("stop"), DONE),
+            answer(503, error("away")),
+        )
+        wall.spare.play(stream(role(), delta("I see."), end("stop"), DONE))
+        await wall.ask("x", model="two")
+        await wall.ask({"role": "tool", "tool_call_id": "t1", "content": "1"}, model="two")
+        await wall.ask("go on", model="two")
+        sent = [m.get("reasoning_content") for m in wall.upstream.chats[2].json["messages"]]
+        kept = wall.way != "llama_cpp"
+        assert sent == ([None, "Ask.", None, "Now.", None] if kept else [None] * 5)
+        assert b"reasoning_content" not in wall.spare.chats[0].body
 
 
 async def test_an_allowance_that_went_into_thinking(wall: Wall) -> None:

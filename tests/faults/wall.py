@@ -299,11 +299,14 @@ async def build_wall(
     *,
     timeouts: str = PATIENT,
     fields: str = "",
+    local: str = "",
+    cloud: str = "",
     policies: Callable[[str], str] = lambda text: text,
     **settings: Any,
 ) -> AsyncIterator[Wall]:
-    """A wall that stands. fields: more of the upstream's own; policies: edits the file's text;
-    settings: of the program."""
+    """A wall that stands. fields: more of the upstream's own, local and cloud: of one kind's;
+    policies: edits the file's text; settings: of the program."""
+    fields += local if way == "llama_cpp" else cloud
     async with FaultServer() as upstream, FaultServer() as spare:
         for server in (upstream, spare):
             server.routes["/health"] = answer(200, {"status": "ok"})
