@@ -7,6 +7,7 @@ token from usage figures, and the window is checked in tokens before every call.
 
 import math
 from collections import Counter
+from functools import lru_cache
 
 from policies.schema import Policy, View
 from policies.values import Limits
@@ -80,6 +81,7 @@ def first_ratio(text: str) -> float:
     return len(text) / tokens if tokens else 3.0
 
 
+@lru_cache(maxsize=8_192)
 def _script_ratio(letter: str) -> float:
     code = ord(letter)
     if code < 0x250:

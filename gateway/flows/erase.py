@@ -52,6 +52,7 @@ async def erase_conversation(
     gone = await context.store.write(delete)
     stop_work(gone.pk)
     context.views.forget(gone.pk)
+    context.turns.forget(gone.id)
     context.prefixes.forget(gone.pk)
     context.prefills.forget(gone.pk)
     context.slots.deleted(gone.id)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from gateway.errors import Busy
 from gateway.flows.reconcile import Incoming
+
+MOST_NAMES = 2_000
+"""Names of conversations whose ids are remembered; the oldest go first."""
+
+Key = tuple[str, str, str]
+"""(owner, user, a name of a conversation)."""
 
 Finder = Callable[[str, str, str], Awaitable[str | None]]
 """(owner, user, a client's name of a conversation) to its own id."""
@@ -23,16 +30,18 @@ class _Place:
 class TurnQueue:
     """Requests that send only their newest message stand in line, one conversation at a time.
 
-    The second sees the first one's reply as its parent. Places exist only while somebody waits.
+    The second sees the first one's reply as its parent. Places exist only while somebody waits;
+    ids that were found for names are remembered, so that an ordinary turn need not ask for one.
     """
 
     def __init__(self, limit: int = 16) -> None:
         self._limit = limit
-        self._places: dict[tuple[str, str, str], _Place] = {}
+        self._places: dict[Key, _Place] = {}
+        self._ids: OrderedDict[Key, str] = OrderedDict()
         self.find: Finder | None = None
         """Looks up the gateway's own id of a conversation that a client names its own way."""
 
-    async def line(self, incoming: Incoming) -> tuple[str, str, str] | None:
+    async def line(self, incoming: Incoming) -> Key | None:
         """The line in which this request stands: one for every name of a conversation.
 
         While its first turn runs, a new conversation is known by its client's name only; `join`
@@ -41,18 +50,29 @@ class TurnQueue:
         key = self.key(incoming)
         if key is None or self.find is None or key in self._places:
             return key
-        owner, user, _ = key
-        return owner, user, await self.find(*key) or key[2]
+        owner, user, name = key
+        return owner, user, self._ids.get(key) or await self.find(*key) or name
 
     def join(self, incoming: Incoming, id: str) -> None:
         """A conversation has its id now: whoever names it so stands in the line that it began."""
         key = self.key(incoming)
-        place = None if key is None else self._places.get(key)
-        if key is not None and place is not None:
+        if key is None:
+            return
+        self._ids[key] = id
+        self._ids.move_to_end(key)
+        if len(self._ids) > MOST_NAMES:
+            self._ids.popitem(last=False)
+        place = self._places.get(key)
+        if place is not None:
             self._places.setdefault((key[0], key[1], id), place)
 
+    def forget(self, id: str) -> None:
+        """A conversation was deleted: its names are free for others."""
+        for key in [key for key, known in self._ids.items() if known == id]:
+            del self._ids[key]
+
     @staticmethod
-    def key(incoming: Incoming) -> tuple[str, str, str] | None:
+    def key(incoming: Incoming) -> Key | None:
         """Who must wait for whom; None for a full history, which branches by its parent."""
         if incoming.conversation is None:
             return None
@@ -96,11 +116,11 @@ class TurnQueue:
         finally:
             self.leave(key)
 
-    def is_full(self, key: tuple[str, str, str]) -> bool:
+    def is_full(self, key: Key) -> bool:
         place = self._places.get(key)
         return place is not None and place.waiting >= self._limit
 
-    async def enter(self, key: tuple[str, str, str]) -> None:
+    async def enter(self, key: Key) -> None:
         place = self._places.setdefault(key, _Place())
         place.waiting += 1
         try:
@@ -109,7 +129,7 @@ class TurnQueue:
             self._leave(key, place)
             raise
 
-    def leave(self, key: tuple[str, str, str]) -> None:
+    def leave(self, key: Key) -> None:
         place = self._places[key]
         place.lock.release()
         self._leave(key, place)

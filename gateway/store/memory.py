@@ -173,6 +173,7 @@ _RATIO = Prepared(
         ratios.c.backend == bindparam("backend"),
     )
 )
+_NEW_RATIO = Prepared(ratios.insert(), ["conversation_pk", "backend", "ratio"])
 _SET_RATIO = Prepared(
     ratios.update()
     .where(
@@ -569,6 +570,4 @@ def save_token_ratio(
 ) -> None:
     values = {"conversation": conversation_pk, "served_by": backend, "learned": ratio}
     if _SET_RATIO.run(connection, **values) == 0:
-        connection.execute(
-            insert(ratios).values(conversation_pk=conversation_pk, backend=backend, ratio=ratio)
-        )
+        _NEW_RATIO.run(connection, conversation_pk=conversation_pk, backend=backend, ratio=ratio)

@@ -161,11 +161,27 @@ _TOUCH = Prepared(
         model=bindparam("asked"),
     )
 )
+_NEW_CONVERSATION: dict[str, Any] = {
+    column.name: False if column.name in ("private", "archived", "resends") else None
+    for column in conversations.c
+    if column.name != "pk"
+}
+_CREATE = Prepared(insert(conversations).returning(conversations.c.pk), list(_NEW_CONVERSATION))
+_CALL = Prepared(insert(aliases), ["owner_pk", "alias", "conversation_pk"])
+_SETTLE = Prepared(
+    update(conversations)
+    .where(conversations.c.pk == bindparam("which"))
+    .values(backend=bindparam("lives_on"), private=bindparam("stays"))
+)
 _SYSTEM_TEXT = Prepared(
     select(system_texts.c.pk).where(
         system_texts.c.conversation_pk == bindparam("conversation"),
         system_texts.c.digest == bindparam("digest"),
     )
+)
+_NEW_SYSTEM_TEXT = Prepared(
+    insert(system_texts).returning(system_texts.c.pk),
+    ["conversation_pk", "digest", "body", "created_ms"],
 )
 _SYSTEM_BODY = Prepared(select(system_texts.c.body).where(system_texts.c.pk == bindparam("pk")))
 _LAST_PK = Prepared(text("SELECT seq FROM sqlite_sequence WHERE name='messages'"))
@@ -252,21 +268,11 @@ def create_conversation(
 ) -> ConversationRow:
     """A new, empty conversation of this owner, under the client's alias if it gave one."""
     public = f"conv_{secrets.token_hex(12)}"
-    made = connection.execute(
-        insert(conversations).values(
-            id=public,
-            owner_pk=owner_pk,
-            model=model,
-            archived=False,
-            created_ms=now_ms,
-            touched_ms=now_ms,
-        )
-    )
-    pk = new_pk(made)
+    given = {"id": public, "owner_pk": owner_pk, "model": model}
+    times = {"created_ms": now_ms, "touched_ms": now_ms}
+    pk = int(_CREATE.scalar(connection, **{**_NEW_CONVERSATION, **given, **times}))
     if alias is not None:
-        connection.execute(
-            insert(aliases).values(owner_pk=owner_pk, alias=alias, conversation_pk=pk)
-        )
+        _CALL.run(connection, owner_pk=owner_pk, alias=alias, conversation_pk=pk)
     return ConversationRow(pk, public, owner_pk, None, model, now_ms, now_ms, False)
 
 
@@ -281,11 +287,7 @@ def settle_conversation(
     connection: Connection, pk: int, *, backend: str | None, private: bool
 ) -> None:
     """Say where a conversation lives, and whether nothing of it may leave this machine."""
-    connection.execute(
-        update(conversations)
-        .where(conversations.c.pk == pk)
-        .values(backend=backend, private=private)
-    )
+    _SETTLE.run(connection, which=pk, lives_on=backend, stays=private)
 
 
 def route_conversation(connection: Connection, pk: int, backend: str | None) -> None:
@@ -609,12 +611,10 @@ def ensure_system_text(connection: Connection, conversation_pk: int, body: str, 
     found = _SYSTEM_TEXT.scalar(connection, conversation=conversation_pk, digest=digest)
     if found is not None:
         return int(found)
-    made = connection.execute(
-        insert(system_texts).values(
-            conversation_pk=conversation_pk, digest=digest, body=body, created_ms=now_ms
-        )
+    made = _NEW_SYSTEM_TEXT.scalar(
+        connection, conversation_pk=conversation_pk, digest=digest, body=body, created_ms=now_ms
     )
-    return new_pk(made)
+    return int(made)
 
 
 def system_text(connection: Connection, pk: int) -> str:

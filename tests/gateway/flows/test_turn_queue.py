@@ -157,3 +157,38 @@ async def test_a_crowd_at_one_moment_finds_the_end_of_the_line() -> None:
     gate.set()
     assert await asyncio.gather(*work) == ["a", "b", *["conversation_busy"] * 2]
     assert queue._places == {}
+
+
+async def test_a_name_is_looked_up_once() -> None:
+    """Until its conversation is deleted: then the name may become another's."""
+    queue, asked = TurnQueue(), []
+
+    async def find(owner: str, user: str, name: str) -> str | None:
+        asked.append((owner, user, name))
+        return "conv_1"
+
+    queue.find = find
+    request = incoming(user("hi"))
+    assert await queue.line(request) == ("ann", "", "conv_1")
+    queue.join(request, "conv_1")
+    assert await queue.line(request) == ("ann", "", "conv_1")
+    assert await queue.line(incoming(user("hi"), owner="bob")) == ("bob", "", "conv_1")
+    queue.forget("conv_1")
+    assert await queue.line(request) == ("ann", "", "conv_1")
+    assert asked == [("ann", "", "c"), ("bob", "", "c"), ("ann", "", "c")]
+
+
+async def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.flows.turn_queue.MOST_NAMES", 2)
+    queue, asked = TurnQueue(), []
+
+    async def find(owner: str, user: str, name: str) -> str | None:
+        asked.append(name)
+        return None
+
+    queue.find = find
+    for name in "abc":
+        queue.join(incoming(user("hi"), id=name), f"conv_{name}")
+    for name in "abc":
+        await queue.line(incoming(user("hi"), id=name))
+    assert asked == ["a"]
