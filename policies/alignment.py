@@ -37,6 +37,8 @@ _HEADING = 4
 _EDITED, _MOVED = 0.15, 0.5
 """Shares of common words: below the one nothing was edited, above the other it is one note that
 changes from turn to turn."""
+_ROUNDS = 3
+"""A note that is found out may show another to be one."""
 _PRELUDE = 3
 """Messages at the root of which one may be a note that stands elsewhere now."""
 _PLAIN = 8
@@ -62,17 +64,15 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Lore:
-    """What a client was seen to add: notes by their text, the places beside the newest message
-    where a note of a role stands ("before", "after"), and what it puts around a message."""
+    """What a client was seen to add: notes by their text, and what it puts around a message."""
 
     notes: tuple[str, ...] = ()
-    slots: frozenset[tuple[str, str]] = frozenset()
     wrappings: tuple[Peeled, ...] = ()
 
     def __or__(self, other: "Lore") -> "Lore":
         notes = dict.fromkeys((*self.notes, *other.notes))
         wrappings = dict.fromkeys((*self.wrappings, *other.wrappings))
-        return Lore(tuple(notes), self.slots | other.slots, tuple(wrappings))
+        return Lore(tuple(notes), tuple(wrappings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,15 @@ class Window:
     """What stands before the messages that are compared.
 
     cut, below: how many sent and stored ones were not looked at. rooted: before them the history
-    is known word for word (else they reach to the root); pinned: it is the opening alone.
+    is known word for word (else they reach to the root); pinned: it is the opening alone;
+    answered: it ends with a reply.
     """
 
     cut: int = 0
     below: int = 0
     rooted: bool = False
     pinned: bool = False
+    answered: bool = True
 
 
 class Piece(NamedTuple):
@@ -161,8 +163,11 @@ def align(
     Costs a small multiple of the number of messages.
     """
     found, learned = _attempt(sent, kept, lore, window)
-    if found is not None and learned != Lore():
-        return _attempt(sent, kept, lore | learned, window)[0]
+    for _ in range(_ROUNDS):
+        if found is None or learned == Lore():
+            break
+        lore |= learned
+        found, learned = _attempt(sent, kept, lore, window)
     return found
 
 
@@ -211,6 +216,10 @@ class _Eye:
 
     def is_note(self, i: int) -> bool:
         return (self.sent[i].text).strip() in self.notes
+
+    def resembles_note(self, i: int) -> bool:
+        """Whether a message is much like a known note: one that changes from turn to turn."""
+        return any(share_words(self.sent[i].text, note) > _MOVED for note in self.notes)
 
     def _form(self, i: int) -> Form:
         form = self._sent[i]
@@ -372,16 +381,13 @@ class _Sorter:
     pairs: Sequence[_Pair]
     texts: dict[int, Peeled] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
-    _dropped: list[int] = field(default_factory=list)
     _wrappings: list[Peeled] = field(default_factory=list)
 
     def learned(self) -> Lore:
         """What the client has taken back, and is new to its lore."""
         known = self.eye.lore
-        slots = {slot for at in self._dropped for slot in self._slots_of(at)}
         return Lore(
             tuple(note for note in self._notes if note not in self.eye.notes),
-            frozenset(slots) - known.slots,
             tuple(each for each in self._wrappings if each not in known.wrappings),
         )
 
@@ -418,13 +424,10 @@ class _Sorter:
 
     def _has_moved(self, j: int) -> bool:
         """Whether a stored message of the head is a note of the client's: it stands elsewhere now,
-        where none of its kind was, or it stood where this client's notes stand."""
+        where none of its kind was, or another much like it."""
         kept, pairs = self.eye.kept, self.pairs
         if self.window.below or pairs[0].first > _PRELUDE:
             return False
-        if j + 1 == pairs[0].first and kept[j + 1].role == "user":
-            if (kept[j].role, "before") in self.eye.lore.slots and j == 0:
-                return True
         found = {pair.sent for pair in pairs}
         newest = len(self.eye.sent) - 1
         alone = newest - pairs[-1].sent == 1
@@ -514,30 +517,28 @@ class _Sorter:
     def _drop(self, stored: Sequence[int]) -> list[_Op]:
         if all(self.eye.is_forgettable(at) for at in stored):
             return [_Op("keep", at) for at in stored]
-        self._dropped += stored
         self._notes += filter(None, ((self.eye.kept[at].text).strip() for at in stored))
         return [_Op("drop", at) for at in stored]
-
-    def _slots_of(self, j: int) -> Iterator[tuple[str, str]]:
-        """On which side of the person's message a note stood that has vanished."""
-        kept, role = self.eye.kept, self.eye.kept[j].role
-        for side, way in (("before", range(j + 1, len(kept))), ("after", range(j - 1, -1, -1))):
-            beside = next((at for at in way if at not in self._dropped), None)
-            if beside is not None and kept[beside].role == "user":
-                yield role, side
 
     def uncross(self, ops: list[_Op]) -> list[_Op]:
         """Put a person's message back to where it was stored: notes have moved across it."""
         loose = [op for op in ops if op.what in ("note", "heading")]
         for op in tuple(ops):
-            if op.what != "drop" or self.eye.kept[op.which].role != "user":
+            if op.what != "drop" or not self._was_asked(op.which):
                 continue
             found = next((each for each in loose if self._says(each.which, op.which)), None)
             if found is not None:
                 loose.remove(found)
+                text = self.eye.kept[op.which].text.strip()
+                self._notes = [note for note in self._notes if note != text]
                 ops = [each for each in ops if each != found]
                 ops.insert(ops.index(op) + 1, self._add(found.which))
         return ops
+
+    def _was_asked(self, j: int) -> bool:
+        """Whether a stored message is what a reply of the gateway's answers."""
+        kept = self.eye.kept
+        return kept[j].role == "user" and j + 1 < len(kept) and kept[j + 1].produced
 
     def _says(self, i: int, j: int) -> bool:
         if self.eye.is_note(i):
@@ -548,28 +549,17 @@ class _Sorter:
         """Behind the last pair: what is new, with the client's own around it."""
         last = self.pairs[-1].sent if self.pairs else -1
         sent = range(last + 1, len(self.eye.sent))
-        fresh = self._without_slots(sent)
-        ends_with_reply = last < 0 or self.eye.sent[last].role == "assistant"
-        if sent and not fresh and ends_with_reply and self.eye.sent[sent[-1]].role == "user":
+        fresh = [at for at in sent if not self.eye.is_note(at)]
+        if len(fresh) > 1:
+            fresh = [at for at in fresh if not self.eye.resembles_note(at)] or fresh
+        answered = self.eye.sent[last].role == "assistant" if last >= 0 else self.window.answered
+        if sent and not fresh and answered and self.eye.sent[sent[-1]].role == "user":
             fresh = [sent[-1]]  # a person may say a note's very words
         for at in sent:
             if at not in fresh:
                 yield _Op("note", at)
                 continue
             yield self._unwrap(at)
-
-    def _without_slots(self, sent: Sequence[int]) -> list[int]:
-        """Leave out notes, and what stands where this client's notes stood before."""
-        fresh = [at for at in sent if not self.eye.is_note(at)]
-        if len(fresh) < 2:
-            return fresh
-        roles = [self.eye.sent[at].role for at in fresh]
-        slots = self.eye.lore.slots
-        before = fresh[0] == sent[0] and roles[1] == "user" and (roles[0], "before") in slots
-        after = fresh[-1] == sent[-1] and roles[-2] == "user" and (roles[-1], "after") in slots
-        if before != after:
-            return fresh[1:] if before else fresh[:-1]
-        return fresh
 
     def _unwrap(self, at: int) -> _Op:
         """A new message, without what this client puts around the newest one."""

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.prompts.view import AROUND
-from gateway.store import tails, transcript
+from gateway.store import attempts, tails, transcript
 from gateway.store.tails import TailNode
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
@@ -110,8 +110,8 @@ def drop_fillers(
     fillers = [message for depth, message in placed if depth == 0 and _fills(message)]
     if not fillers:
         return placed
-    last = tails.last_told(connection, conversation_pk)
-    told = [] if last is None or last[0] is None else _read_placed(connection, last[0])
+    last = attempts.last_system(connection, conversation_pk)
+    told = [] if last is None else _read_placed(connection, last)
     stood = [message for depth, message in told if depth == 0]
     return [item for item in placed if item[1] not in fillers or item[1] in stood]
 
@@ -164,14 +164,12 @@ def _holds(connection: Connection, tip: Node, node: Node | None) -> bool:
 
 def _read_lore(connection: Connection, conversation: ConversationRow) -> Lore:
     """What the client was seen to add with its newest turn: it stands with the system texts."""
-    last = tails.last_told(connection, conversation.pk)
-    system_pk, asked = last or (None, 0)
-    if system_pk is None:
+    last = attempts.last_system(connection, conversation.pk)
+    if last is None:
         return Lore()
     notes: list[str] = []
-    slots: set[tuple[str, str]] = set()
     wrappings: list[Peeled] = []
-    for depth, message in _read_placed(connection, system_pk):
+    for _, message in _read_placed(connection, last):
         if message["role"] in SYSTEM_ROLES:
             continue
         text = message_text(message)
@@ -180,9 +178,7 @@ def _read_lore(connection: Connection, conversation: ConversationRow) -> Lore:
         if side is not None:
             raw = str(message["content"])
             wrappings.append(Peeled(raw, "", "") if side == "before" else Peeled("", "", raw))
-        elif asked - depth in (0, 1) and depth > 0:
-            slots.add((message["role"], "after" if depth == asked else "before"))
-    return Lore(tuple(dict.fromkeys(notes)), frozenset(slots), tuple(wrappings))
+    return Lore(tuple(dict.fromkeys(notes)), tuple(wrappings))
 
 
 class _Table:
@@ -215,6 +211,7 @@ class _Table:
             below=self._above - self._floor,
             rooted=told.node is not None,
             pinned=told.node is not None and told.node.depth <= _PINNED,
+            answered=told.node is not None and told.node.role == "assistant",
         )
         return align(self._sent, kept, self._lore, window)
 

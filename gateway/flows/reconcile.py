@@ -360,7 +360,7 @@ def _known(
         return *_known_alone(connection, incoming, conversation), None
     found = transcript.deepest_known(connection, conversation, incoming.chains)
     known, node = found if found is not None else (-1, None)
-    if found is not None and not _is_doubtful(incoming, known):
+    if node is not None and not _is_doubtful(incoming, known, node):
         return known, node, None
     head = _head(connection, conversation)
     if head is None:
@@ -372,11 +372,11 @@ def _known(
     return known, head if found is None else node, aligned
 
 
-def _is_doubtful(incoming: Incoming, known: int) -> bool:
+def _is_doubtful(incoming: Incoming, known: int, node: Node) -> bool:
     """Whether what follows the known part is more than one new message, or results of tools: an
     echo in another form, or notes of the client's."""
     rest = [message["role"] for message in incoming.chain[known + 1 :]]
-    return "assistant" in rest or rest.count("user") > 1
+    return "assistant" in rest or rest.count("user") > (node.role != "user")
 
 
 def _known_alone(

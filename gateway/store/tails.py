@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, select, text, true
+from sqlalchemy import Connection, func, select, text, true
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
-from gateway.store.tables import Attempt, Conversation, Message
+from gateway.store.tables import Conversation, Message
 
-attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 messages = Message.__table__  # type: ignore[attr-defined]
 
@@ -31,13 +30,6 @@ _TAIL = Prepared(
         FROM walk w JOIN messages m ON m.pk = w.pk WHERE m.depth > :above ORDER BY m.depth
         """
     )
-)
-_LAST_TOLD = Prepared(
-    select(attempts.c.system_pk, messages.c.depth)
-    .join(messages, messages.c.pk == attempts.c.asked_pk)
-    .where(attempts.c.conversation_pk == bindparam("conversation"))
-    .order_by(attempts.c.pk.desc())
-    .limit(1)
 )
 
 
@@ -82,29 +74,6 @@ def read_messages(connection: Connection, pks: Collection[int]) -> dict[int, Sto
     )
     rows = connection.execute(select(messages.c.pk, *columns).where(messages.c.pk.in_(pks)))
     return {row[0]: record(StoredReply, row[1:]) for row in rows}
-
-
-def children_of(
-    connection: Connection, conversation_pk: int, parent_pk: int, depth: int
-) -> list[int]:
-    """The row numbers of what was said right behind a message at this depth, newest first."""
-    rows = connection.execute(
-        select(messages.c.pk)
-        .where(
-            messages.c.conversation_pk == conversation_pk,
-            messages.c.depth == depth + 1,
-            messages.c.parent_pk == parent_pk,
-        )
-        .order_by(messages.c.pk.desc())
-        .limit(32)
-    )
-    return [row[0] for row in rows]
-
-
-def last_told(connection: Connection, conversation_pk: int) -> tuple[int | None, int] | None:
-    """The system texts' row of a conversation's newest turn, and the depth of what was asked."""
-    row = _LAST_TOLD.first(connection, conversation=conversation_pk)
-    return None if row is None else (row[0], int(row[1]))
 
 
 def conversations_by_replies(

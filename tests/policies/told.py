@@ -119,7 +119,8 @@ class Transcript:
         while known < min(len(told), len(self.path)) and told[known] == self.path[known]:
             known += 1
         rest = told[known:]
-        plain = len(rest) < 2 and not (self.lore != Lore() and rest)
+        answered = known > 0 and self.path[known - 1][0] == "assistant"
+        plain = not rest or (len(rest) < 2 and answered)
         found = None if plain else self._align(rest, known)
         if found is None:
             self.path = [*(self.path[:known] if known else self.path), *rest]
@@ -137,7 +138,7 @@ class Transcript:
                 role, text = rest[piece.sent]
                 told_anew.append((role, text if piece.text is None else piece.text))
         self.path = [*self.path[:below], *kept[: found.base], *told_anew]
-        self._remember(found, rest, len(self.path) - below)
+        self._remember(found, rest)
 
     def _kept(self, known: int) -> list[Said]:
         return self.path[max(known, len(self.path) - WINDOW) :]
@@ -149,18 +150,14 @@ class Transcript:
             below=len(self.path) - known - len(kept),
             rooted=known > 0,
             pinned=0 < known <= 2,
+            answered=known > 0 and self.path[known - 1][0] == "assistant",
         )
         stored = [spoken(said, produced=said in self.replies) for said in kept]
         return align([spoken(said) for said in rest], stored, self.lore, window)
 
-    def _remember(self, found: Alignment, rest: list[Said], newest: int) -> None:
+    def _remember(self, found: Alignment, rest: list[Said]) -> None:
         notes = [rest[each.sent] for each in found.insertions if each.kind == "note"]
-        slots = {
-            (rest[each.sent][0], "after" if each.depth == newest else "before")
-            for each in found.insertions
-            if newest - each.depth in (0, 1) and each.kind == "note"
-        }
         around = [Peeled(each.before, "", each.after) for each in found.arounds]
         segments = [text.strip() for each in around for text in (each.before, each.after)]
         texts = [text for _, text in notes] + [text for text in segments if text]
-        self.lore = Lore(tuple(dict.fromkeys(texts)), frozenset(slots), tuple(around))
+        self.lore = Lore(tuple(dict.fromkeys(texts)), tuple(around))
