@@ -49,9 +49,9 @@ backends:
   recorder: {{kind: scripted, refusals: 0, truncations: 0}}
 policies:
   # The numbers of local-fold, which is made for 64k tokens, scaled to a slot of 8,192: of English
-  # this model takes about 3.9 characters to a token, so a fold leads from 3.4k to 1.7k tokens.
+  # this model takes about 3.9 characters to a token, so a fold leads from 3.0k to 1.6k tokens.
   small-fold:
-    view: {{start: 13_000, ceiling: 20_000, headroom: 6_300, keep: 4_000}}
+    view: {{start: 11_000, ceiling: 18_000, headroom: 5_000, keep: 4_000}}
     chapters: {{split: 9_000, length: 400, stack: 1_600}}
     gist: {{length: 400}}
     summaries: {{backends: [recorder], delay: 1s}}

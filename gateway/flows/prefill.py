@@ -12,7 +12,7 @@ import logging
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
 from gateway.clock import Clock
-from gateway.flows.folds import foresee_fold
+from gateway.flows.folds import Foreseen, foresee_fold
 from gateway.flows.memories import tell_memory
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
 from gateway.flows.sites import Setting, Spot, System, find_ground, make_site
@@ -29,6 +29,7 @@ from gateway.meters import Prefilled
 from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes
 from gateway.store import transcript
 from gateway.store.engine import Store
+from gateway.store.memory import FoldRow
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dumps, loads
 
@@ -53,7 +54,8 @@ class Newest:
     """The newest turn of a conversation: what the next one will probably be like.
 
     params: as the client sent them (tools stand in the prompt). ratio: characters per token.
-    fixed, chars: of system texts and tools, and of memory and verbatim with the reply.
+    fixed, chars: of system texts and tools, and of memory and verbatim with the reply. moves: the
+    next turn goes to another backend than this one went to, whose whole prompt is new there.
     """
 
     conversation: ConversationRow
@@ -65,6 +67,7 @@ class Newest:
     fixed: int
     chars: int
     habits: Habits
+    moves: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -111,8 +114,11 @@ class Prefills:
     """A conversation was deleted."""
 
     def turn_ended(self, newest: Newest) -> None:
-        """A turn ended; where it is above the start, what it waits for may be ready already."""
-        if not _can_read(self._backends[newest.setting.backend]) or not newest.is_long:
+        """A turn ended; where it is above the start, what it waits for may be ready already. One
+        on a backend that reads nothing ahead is remembered too: it may be sent to another."""
+        if self._reads(newest) and not (newest.is_long or newest.moves):
+            return
+        if not any(map(_can_read, self._backends.values())):
             return
         self._newest[newest.conversation.pk] = newest
         while len(self._newest) > MOST_KNOWN:
@@ -120,9 +126,19 @@ class Prefills:
             self._read.pop(gone, None)
         self.memory_grew(newest.conversation.pk)
 
+    def redirect(self, conversation_pk: int, setting: Setting) -> None:
+        """The next turn of this conversation goes to another tier than its newest went to."""
+        newest = self._newest.get(conversation_pk)
+        if newest is None or newest.setting.backend == setting.backend:
+            return
+        setting = replace(setting, tools_chars=newest.setting.tools_chars)
+        self._newest[conversation_pk] = replace(newest, setting=setting, moves=True)
+        self.memory_grew(conversation_pk)
+
     def memory_grew(self, conversation_pk: int) -> None:
         """A chapter or a gist of this conversation was stored."""
-        if conversation_pk not in self._newest:
+        newest = self._newest.get(conversation_pk)
+        if newest is None or not self._reads(newest):
             return
         if conversation_pk in self._tasks:
             self._again.add(conversation_pk)
@@ -142,6 +158,9 @@ class Prefills:
         """Wait until nothing is being read."""
         while self._tasks:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _reads(self, newest: Newest) -> bool:
+        return _can_read(self._backends[newest.setting.backend])
 
     def _end(self, conversation_pk: int, task: asyncio.Task[None]) -> None:
         if self._tasks.get(conversation_pk) is task:
@@ -201,6 +220,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
     """The prompt of the next turn as far as it is known, and a dummy in place of what is not.
 
     None where the next user message would see no new fold, or where something was said meanwhile.
+    Where a conversation moves, a view that needs none is read in too.
     """
     found = _find_head(connection, newest)
     if found is None or not newest.habits.leading:
@@ -209,6 +229,8 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
     spot = Spot(conversation, head, newest.system, newest.ratio, now_ms)
     ground = find_ground(connection, spot, newest.setting)
     fold = foresee_fold(connection, ground.site, ground.fold)
+    if fold is None and newest.moves and ground.total <= ground.site.limits.start:
+        fold = _as_it_is(ground.fold)
     if fold is None:
         return None
     setting = newest.setting
@@ -226,6 +248,12 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
         habits=newest.habits,
         shift=head.depth + 1 - newest.asked.depth,
     )
+
+
+def _as_it_is(fold: FoldRow | None) -> Foreseen:
+    if fold is None:
+        return Foreseen(0, None, ())
+    return Foreseen(fold.border_depth, fold.gist_pk, tuple(fold.memory))
 
 
 def _find_head(connection: Connection, newest: Newest) -> tuple[ConversationRow, Node] | None:

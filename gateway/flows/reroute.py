@@ -76,6 +76,9 @@ async def reroute(ctx: Context, find: Find, backend: str | None) -> Rerouted:
     rerouted = await ctx.store.write(write)
     if rerouted.progress is not None:
         ctx.ring(now_ms)
+    for setting in offer.settings:
+        if setting.backend == rerouted.backend:
+            ctx.prefills.redirect(conversation.pk, setting)
     return rerouted
 
 

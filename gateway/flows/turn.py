@@ -207,9 +207,10 @@ class Turn:
     def _look_ahead(self) -> None:
         """Tell who reads prompts in ahead what the next turn will probably be like."""
         prepared, begun = self.prepared, self.prepared.begun
+        setting = _next_setting(begun)
         newest = Newest(
             conversation=begun.conversation,
-            setting=_next_setting(begun),
+            setting=setting,
             system=begun.question.system,
             params=prepared.call.params,
             asked=begun.asked,
@@ -217,6 +218,7 @@ class Turn:
             fixed=begun.fixed_chars,
             chars=sum(sizes(begun.fold, begun.asked)) + len(self.reply.text),
             habits=prepared.move.habits,
+            moves=setting is not begun.setting,
         )
         self.ctx.prefills.turn_ended(newest)
 

@@ -19,6 +19,7 @@ from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows import prefill as module
 from gateway.flows.prefill import DUMMY
+from gateway.flows.reroute import reroute
 from gateway.wire.json_text import loads
 from tests.gateway.house import POLICIES, House, Model, Say, assistant, call_of, system, tool, user
 
@@ -79,6 +80,7 @@ async def talk_into_debt(house: House, **more: Any) -> None:
     for number in range(9):
         await house.say(line(number), id="c", **more)
     assert house.pending()
+    await house.ctx.prefills.settle()
 
 
 async def test_the_next_prompt_is_read_in_once_its_chapter_is_there(
@@ -86,7 +88,6 @@ async def test_the_next_prompt_is_read_in_once_its_chapter_is_there(
 ) -> None:
     house, reader = place
     await talk_into_debt(house)
-    await house.ctx.prefills.settle()
     assert reader.read == [], "its chapter is not there yet"
     await grow(house)
     (call,) = reader.read
@@ -184,7 +185,7 @@ async def test_a_fault_is_no_more_than_a_prompt_that_is_not_there(
     assert said.view == "folded"
 
 
-async def test_only_where_the_backend_can(tmp_path: Path) -> None:
+async def test_nothing_is_remembered_where_no_backend_can(tmp_path: Path) -> None:
     house = House(tmp_path)
     await talk_into_debt(house)
     await grow(house)
@@ -224,6 +225,38 @@ async def test_a_move_is_read_in_where_it_leads(place: tuple[House, Reader]) -> 
     assert said.turn.prepared.setting.backend == "local"
     assert house.folds()[-1][3] == "migration"
     assert said.bytes[:-1] == reader.read[-1].messages[:-1]
+
+
+@pytest.mark.parametrize("turns", [6, 20])
+async def test_a_route_chosen_by_hand_is_read_in_where_it_leads(
+    place: tuple[House, Reader], turns: int
+) -> None:
+    """6 turns of 350 characters go as they are, 20 are folded first."""
+    house, reader = place
+    reader.healthy = False
+    for number in range(turns):
+        await house.say(line(number), id="c", model="both")
+    reader.healthy = True
+    await reroute(house.ctx, lambda _: house.conversation("c"), "local")
+    await house.ctx.prefills.settle()
+    for _ in range(4):
+        await grow(house)
+        house.write_gists()
+    await grow(house)
+    said = await house.say(line(turns), id="c", model="both")
+    assert said.turn.prepared.begun.rule == "route"
+    assert (said.view == "folded") == (turns == 20)
+    assert said.bytes[:-1] == reader.read[-1].messages[:-1]
+
+
+async def test_a_move_to_where_nothing_is_read_ahead_reads_nothing(
+    place: tuple[House, Reader],
+) -> None:
+    house, reader = place
+    await talk_into_debt(house, model="both")
+    await reroute(house.ctx, lambda _: house.conversation("c"), "cloud")
+    await grow(house)
+    assert reader.read == []
 
 
 ROUTE = text("UPDATE conversations SET route = 'local'")
