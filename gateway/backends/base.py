@@ -106,6 +106,10 @@ class SlotCare(Protocol):
     def forget(self, conversation: str) -> None:
         """A conversation was deleted: what may hold it serves nobody until `wipe` has been."""
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether slots wait to be wiped and serve nobody until then."""
+
     async def wipe(self) -> None:
         """Overwrite what deleted conversations left. Raises UpstreamFault: call it again later."""
 

@@ -189,6 +189,11 @@ class SlotCare:
         """Nobody is served from a slot that may hold this conversation until `wipe` has been."""
         self.keeper.forget(conversation)
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether slots wait to be wiped and serve nobody until then (pinned ones alone)."""
+        return bool(self.keeper.dirty)
+
     async def wipe(self) -> None:
         """Overwrite what `forget` named; where slots are shared, every idle one.
 

@@ -346,7 +346,8 @@ class SlotKeeper:
         """As Lease.read."""
         slot = self._slot_of(lease)
         if slot is not None:
-            slot.is_known = True
+            # A request of nobody (a title, say) holds words of a conversation it does not name.
+            slot.is_known = lease.wish.conversation is not None
             slot.holds = set() if lease.wish.conversation is None else {lease.wish.conversation}
         if self._reader is lease:
             self._reader = None

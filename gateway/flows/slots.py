@@ -101,11 +101,12 @@ class SlotWatch:
             if not care.is_checked:
                 await self._backends[name].window()
                 self._tell(name, await care.check(is_alone=True))
-            if wipes:
+            if wipes or care.is_dirty:
                 await care.wipe()
+            if wipes:
                 await self._store.write(close_wipes, wipes, self._clock.now_ms())
         except UpstreamFault as fault:
-            if wipes:
+            if wipes or care.is_dirty:
                 log.warning("%s holds deleted conversations still: %s", name, fault.what)
 
     def _tell(self, name: str, cautions: tuple[str, ...]) -> None:

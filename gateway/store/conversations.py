@@ -19,7 +19,7 @@ from gateway.store.attempts import attempts
 from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
 from gateway.store.moves import find_progress
 from gateway.store.rows import record
-from gateway.store.tables import Job, KvWipe
+from gateway.store.tables import AuxiliaryRequest, Job, KvWipe
 from gateway.store.transcript import (
     CONVERSATION_COLUMNS,
     ConversationRow,
@@ -37,6 +37,7 @@ from gateway.wire.json_text import loads
 
 jobs = Job.__table__  # type: ignore[attr-defined]
 outbox = KvWipe.__table__  # type: ignore[attr-defined]
+auxiliary = AuxiliaryRequest.__table__  # type: ignore[attr-defined]
 
 MOST_BRANCHES = 200
 _LOOKUP = 500
@@ -412,7 +413,7 @@ def delete_conversation(
             select(table.c.backend).where(
                 table.c.conversation_pk == pk, table.c.backend.is_not(None)
             )
-            for table in (attempts, versions, gists, quarantine, jobs)
+            for table in (attempts, versions, gists, quarantine, jobs, auxiliary)
         )
     )
     held = sorted(set(connection.execute(readers).scalars()) - set(elsewhere))

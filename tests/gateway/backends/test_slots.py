@@ -364,6 +364,15 @@ async def test_a_slot_of_before_this_program_may_hold_anything() -> None:
     assert keeper.dirty == [0]  # b was read into slot 1, so that nothing else is there
 
 
+async def test_a_request_of_nobody_may_hold_anybodys_words() -> None:
+    keeper = make_keeper(3)
+    assert await serve(keeper, None, "auxiliary") == 2
+    for name in ("a", "b"):
+        await serve(keeper, name)
+    keeper.forget("c")
+    assert keeper.dirty == [2]
+
+
 async def test_a_wipe_waits_for_the_request_in_its_slot() -> None:
     keeper = make_keeper(1)
     running = await keeper.lease(Wish("chat", "a"))

@@ -32,6 +32,7 @@ class Care:
         self.wipes = 0
         self.fault: UpstreamFault | None = None
         self.hold: asyncio.Event | None = None
+        self.is_dirty = False
 
     def waiting(self) -> int:
         return 3
@@ -169,6 +170,15 @@ async def test_a_wipe_that_fails_is_tried_again(
     care.fault = None
     await watch.look()
     assert house.store.reading(open_wipes) == []
+
+
+async def test_slots_that_a_deletion_elsewhere_made_unsure_are_wiped_too(
+    house: House, care: Care, watch: SlotWatch
+) -> None:
+    """Else they would serve nobody for ever: no row names this backend."""
+    care.is_dirty = True
+    await watch.look()
+    assert care.wipes == 1
 
 
 async def test_a_wipe_that_waits_for_its_slot_keeps_no_other_from_being_done(
