@@ -34,14 +34,14 @@ _TRIMMED = 8
 """A gap of this many stored messages or more is a trimmed history, a smaller one a deletion."""
 _HEADING = 4
 """Messages in place of a trimmed head that are fillers and summaries; more are a history."""
-_EDITED, _MOVED = 0.15, 0.5
-"""Shares of common words: below the one nothing was edited, above the other it is one note that
-changes from turn to turn."""
+_EDITED, _LIKE_NOTE, _SAME_NOTE = 0.15, 0.5, 0.8
+"""Shares of common words: below the first nothing was edited, above the others a text is much like
+a known note, or the same note with another figure in it."""
 _ROUNDS = 3
 """A note that is found out may show another to be one."""
 _PRELUDE = 3
 """Messages at the root of which one may be a note that stands elsewhere now."""
-_PLAIN = 8
+_PLAIN = 12
 """Characters of a text below which a person says it twice without meaning anything by it."""
 _COPIES = 64
 """A message that vanished further back than this stays: nothing is told anew for it."""
@@ -219,7 +219,7 @@ class _Eye:
 
     def resembles_note(self, i: int) -> bool:
         """Whether a message is much like a known note: one that changes from turn to turn."""
-        return any(share_words(self.sent[i].text, note) > _MOVED for note in self.notes)
+        return any(share_words(self.sent[i].text, note) > _LIKE_NOTE for note in self.notes)
 
     def _form(self, i: int) -> Form:
         form = self._sent[i]
@@ -430,16 +430,17 @@ class _Sorter:
             return False
         found = {pair.sent for pair in pairs}
         newest = len(self.eye.sent) - 1
-        alone = newest - pairs[-1].sent == 1
-        inserted = [
-            (one.text).strip()
-            for at, one in enumerate(self.eye.sent[:newest] if alone else self.eye.sent)
-            if at > pairs[0].sent and at not in found and one.role == kept[j].role
+        elsewhere = [
+            self.eye.sent[at].text.strip()
+            for at in range(pairs[0].sent + 1, newest + 1)
+            if at not in found and self.eye.sent[at].role == kept[j].role
         ]
-        text = (kept[j].text).strip()
-        if text in inserted:
+        if newest - pairs[-1].sent == 1:
+            elsewhere = elsewhere[:-1]  # what is new is the person's
+        text = kept[j].text.strip()
+        if text in elsewhere:
             return len(text) >= _PLAIN
-        return j == 0 and any(share_words(text, one) > _MOVED for one in inserted)
+        return j == 0 and any(share_words(text, other) > _SAME_NOTE for other in elsewhere)
 
     def _is_filled(self, i: int, j: int) -> bool:
         """Whether another first message is a filler that stands for a trimmed one, not an edit
@@ -517,7 +518,7 @@ class _Sorter:
     def _drop(self, stored: Sequence[int]) -> list[_Op]:
         if all(self.eye.is_forgettable(at) for at in stored):
             return [_Op("keep", at) for at in stored]
-        self._notes += filter(None, ((self.eye.kept[at].text).strip() for at in stored))
+        self._notes += filter(None, (self.eye.kept[at].text.strip() for at in stored))
         return [_Op("drop", at) for at in stored]
 
     def uncross(self, ops: list[_Op]) -> list[_Op]:
