@@ -77,11 +77,8 @@ class Newest:
 
 
 class Prefills:
-    """The readings under way and the turns that they are made from.
-
-    pause: awaited for so many seconds before a reading is taken up again. count: told how each
-    ended, by backend.
-    """
+    """The readings under way and the turns that they are made from. count: told of each reading
+    its backend and how it ended."""
 
     def __init__(
         self,
@@ -169,9 +166,8 @@ class Prefills:
             log.error("a prompt could not be read in ahead", exc_info=error)
 
     async def _attend(self, conversation_pk: int) -> None:
-        while True:
+        while (newest := self._newest.get(conversation_pk)) is not None:
             self._again.discard(conversation_pk)
-            newest = self._newest[conversation_pk]
             messages = await self._store.read(foresee_prompt, newest, self._clock.now_ms())
             if messages is not None and messages != self._read.get(conversation_pk):
                 await self._read_in(newest, messages)

@@ -187,7 +187,7 @@ class Turn:
         tell_end(ctx, prepared.setting, ending, done.moved_by)
         tell_span(self.span, ending)
         self._keep_prefix(ending)
-        if state == "done":
+        if ending.reply is not None:
             self._look_ahead()
         self._warn_half_read(ending)
         if done.due_ms is not None:

@@ -123,6 +123,21 @@ async def test_chapters_that_were_ready_when_the_turn_ended_are_read_in_then(
     assert said.bytes[:-1] == call.messages[:-1]
 
 
+async def test_a_reply_that_was_stopped_is_a_turn_too(place: tuple[House, Reader]) -> None:
+    house, reader = place
+    await talk_into_debt(house)
+    turn = await house.open(user("And then?"), id="c")
+    house.write_chapters()
+    stream = turn.stream()
+    await anext(stream)
+    await anext(stream)
+    await stream.aclose()
+    await house.ctx.prefills.settle()
+    (call,) = reader.read
+    said = await house.say(line(10), id="c")
+    assert said.bytes[:-1] == call.messages[:-1]
+
+
 async def test_a_turn_that_arrives_ends_it(place: tuple[House, Reader]) -> None:
     house, reader = place
     await talk_into_debt(house)
