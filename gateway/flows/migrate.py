@@ -162,6 +162,8 @@ def plan_next_gist(
 def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
     """After a turn under a larger view: what keeps this one ready. Returns when the first job is
     due."""
+    if site.head.cum_chars <= site.limits.start:
+        return None  # so much is shown where nothing is folded: the look that costs nothing
     fold = memory.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
     if sum(sizes(fold, site.head)) <= site.limits.start or _is_warm(connection, site, fold):
         return None
