@@ -13,6 +13,7 @@ from gateway.flows.reconcile import Incoming, prepare
 from gateway.flows.turn import open_turn
 from gateway.flows.turn_queue import TurnQueue
 from gateway.wire.requests import ChatRequest
+from policies.auxiliary import Auxiliary
 from tests.gateway.house import House, Say, assistant, deltas, system, tool, user
 
 
@@ -192,3 +193,61 @@ async def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyP
     for name in "abc":
         await queue.line(incoming(user("hi"), id=name))
     assert asked == ["a"]
+
+
+async def test_an_alias_and_the_own_id_stand_in_one_line(house: House) -> None:
+    said = await house.say("one", id="mine")
+    queue, order = house.ctx.turns, []
+
+    async def ask(text: str, id: str) -> None:
+        request = incoming(user(text), id=id)
+        async with queue.turn(request):
+            order.append(text)
+            await house.relay(await open_turn(house.ctx, request, text))
+
+    await asyncio.gather(ask("two", "mine"), ask("three", said.conversation))
+    assert len(set(order)) == 2
+    told = [content for _, content in house.told("mine")]
+    assert told == ["one", "Reply 1.", order[0], "Reply 2.", order[1], "Reply 3."]
+    assert queue._places == {}
+
+
+async def test_a_conversation_that_just_began_has_one_line_under_both_names(house: House) -> None:
+    queue, gate = house.ctx.turns, asyncio.Event()
+    first = incoming(user("one"), id="mine")
+    began: list[str] = []
+
+    async def begin() -> None:
+        async with queue.turn(first):
+            turn = await open_turn(house.ctx, first, "one")
+            began.append(turn.prepared.begun.conversation.id)
+            queue.join(first, began[0])
+            await gate.wait()
+            await house.relay(turn)
+
+    work = asyncio.ensure_future(begin())
+    while not began:
+        await asyncio.sleep(0)
+
+    async def follow() -> None:
+        request = incoming(user("two"), id=began[0])
+        async with queue.turn(request):
+            await house.relay(await open_turn(house.ctx, request, "two"))
+
+    second = asyncio.ensure_future(follow())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(house.local.calls) == 0
+    gate.set()
+    await asyncio.gather(work, second)
+    told = [content for _, content in house.told("mine")]
+    assert told == ["one", "Reply 1.", "two", "Reply 2."]
+    assert queue._places == {}
+
+
+def test_requests_that_are_no_turns_wait_for_nobody() -> None:
+    request = ChatRequest("foldgate", [user("hi")], False, False, None)
+    for how, key in (("marker", None), ("shape", ("ann", "", "c"))):
+        aside = Auxiliary("title", how)  # type: ignore[arg-type]
+        made = prepare(request, owner="ann", conversation="c", auxiliary=aside)
+        assert TurnQueue.key(made) == key
