@@ -688,4 +688,4 @@ class Slots(RuleBasedStateMachine):
 
 
 TestSlots = Slots.TestCase
-TestSlots.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestSlots.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
