@@ -286,10 +286,18 @@ class _Table:
         assert sent is not None
         at = self._start + sent
         message = self._told.chain[at]
-        if text is None or not isinstance(message.get("content"), str):
+        if text is None:
             return Fresh(message, self._told.canonicals[at])
-        message = {**message, "content": text}
+        message = {**message, "content": _say(message.get("content"), text)}
         return Fresh(message, canonical_message(message))
+
+
+def _say(content: object, text: str) -> object:
+    """A message's content with another text in it; what is no text stays."""
+    if not isinstance(content, list):
+        return text
+    parts = [part for part in content if part.get("type") != "text"]
+    return [{"type": "text", "text": text.replace("[image]", "").strip()}, *parts]
 
 
 def _is_filler(message: dict[str, Any], kind: str) -> bool:

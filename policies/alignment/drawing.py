@@ -30,10 +30,10 @@ def align(
     Costs a small multiple of the number of messages.
     """
     found, learned = _attempt(sent, kept, lore, window)
-    for _ in range(_ROUNDS):
-        if found is None or learned == Lore():
-            break
+    rounds = _ROUNDS
+    while found is not None and learned != Lore() and rounds:
         lore |= learned
+        rounds -= 1
         found, learned = _attempt(sent, kept, lore, window)
     return found
 

@@ -151,8 +151,8 @@ class Sorter:
 
     def _unwrapped(self, pair: Pair) -> list[Op]:
         """A message without what stood around it, and that is known from now on."""
-        wrapping = self.eye.find_wrapping(pair.sent, pair.last)
-        if wrapping is not None:
+        found = self.eye.find_wrapping(pair.sent, pair.last)
+        for wrapping in () if found is None else (found,):
             self._wrappings.append(wrapping)
             self._notes += filter(None, (wrapping.before.strip(), wrapping.after.strip()))
         return [Op("drop", pair.last), self._add(pair.sent)]

@@ -53,9 +53,6 @@ def texts(*said: Said) -> list[str]:
     return [text for _, text in said]
 
 
-SENT_NOTE = Insertion
-
-
 @pytest.mark.parametrize(
     ("sent", "result"),
     [
@@ -186,6 +183,54 @@ def test_notes_joined_with_messages_stand_around_them() -> None:
     sent = told(user(f"{U2[1]}\n\n[Another note.]"), A2, U3, A3, NEW)
     found = aligned(sent, stored(*TALE), lore)
     assert found.arounds == (Around(0, 3, "", "\n\n[Another note.]"),)
+
+
+def test_a_reply_is_asked_for_again_without_what_stood_around_the_question() -> None:
+    wrapped = user(f"Papers:\nOne.\n\nQuestion:\n{U2[1]}")
+    kept, sent = stored(U1, A1, wrapped, A2), told(U1, A1, U2)
+    found = aligned(sent, kept)
+    assert path(found, sent, kept) == texts(U1, A1, U2)
+
+
+def test_what_stands_around_a_known_note_and_a_message_both() -> None:
+    lore = Lore((NOTE[1],), (Peeled("Papers:\nOne.\n\nQuestion:\n", "", ""),))
+    text = f"{NOTE[1]}\n\nPapers:\nTwo.\n\nQuestion:\n{NEW[1]}"
+    found = aligned(told(A3, user(text)), stored(*TALE), lore)
+    assert found.pieces == (Piece(None, 1, NEW[1]),)
+    assert found.arounds == (Around(1, 7, text[: -len(NEW[1])], ""),)
+    # a manner that does not fit leaves the message as it is
+    assert aligned(told(A3, NEW), stored(*TALE), lore).pieces == (Piece(None, 1),)
+    # a tool's result has nothing around it
+    result = Spoken("tool", text, "tool", bound=True)
+    assert aligned([*told(A3), result], stored(*TALE), lore).pieces == (Piece(None, 1),)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_turns_that_are_not_all_of_a_joined_message(count: int) -> None:
+    """Something stands before them that is not stored: it is an edit."""
+    said = [user(f"Part {at} of what I have to say.") for at in range(count)]
+    kept = stored(U1, A1, *said, A2)
+    joined = user("\n\n".join(["Something else.", *texts(*said)]))
+    sent = told(U1, A1, joined, A2, NEW)
+    assert path(aligned(sent, kept), sent, kept) == texts(U1, A1, joined, A2, NEW)
+
+
+def test_a_question_that_was_taken_for_a_note_is_a_question_after_all() -> None:
+    """Nobody asked for the second reply, as it was stored."""
+    kept = stored(U1, A1, A2)
+    sent = told(U1, A1, U2, A2, NEW)
+    assert path(aligned(sent, kept), sent, kept) == texts(U1, A1, U2, A2, NEW)
+    with_note = told(U1, A1, NOTE, U2, A2, NEW)
+    found = aligned(with_note, kept, Lore((NOTE[1],)))
+    assert path(found, with_note, kept) == texts(U1, A1, U2, A2, NEW)
+
+
+def test_an_edit_beside_a_note_of_another_role() -> None:
+    edited = user("Question 2: what about Lima?")
+    sent = told(U1, A1, edited, reply("[A note of the client's.]"), A2, U3, A3, NEW)
+    found = aligned(sent, stored(*TALE))
+    assert path(found, sent, stored(*TALE)) == texts(U1, A1, edited, A2, U3, A3, NEW)
+    assert found.insertions == (Insertion(3, 3, "note"),)
 
 
 def test_joined_turns_with_notes_at_both_ends() -> None:
