@@ -1,6 +1,7 @@
 """The old generation: when a major GC folds older chapters into the gist (Law 6)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from policies.values import ChapterState, Fold, GistState, Limits, Major, ViewState
 
@@ -50,9 +51,12 @@ def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> M
 
 
 def plan_gist_ahead(limits: Limits, state: ViewState) -> Major | None:
-    """Plan the next major GC over chapters that no fold of this policy shows yet, once all that
-    stand beyond the border are written. Its ``chapters`` are indices of stack and coming rows."""
-    if any(row.length is None for row in state.coming):
-        return None
+    """Plan the next major GC over chapters that no fold of this policy shows yet. Its ``chapters``
+    are indices of stack and coming rows.
+
+    While some are not written yet it waits for a great stack, so that it is done in few calls.
+    """
+    is_whole = all(row.length is not None for row in state.coming)
     newest = state.ahead[-1] if state.ahead else state.gist
-    return plan_major(limits, newest, (*state.stack, *state.coming))
+    least = limits if is_whole else replace(limits, stack=GREAT_STACK * limits.stack)
+    return plan_major(least, newest, (*state.stack, *state.coming))

@@ -166,6 +166,22 @@ def test_the_next_gist_begins_behind_the_newest() -> None:
     assert plan_gist_ahead(LOCAL, state) == Major(90, (6, 7, 8))
 
 
+@pytest.mark.parametrize(
+    ("ready", "major"),
+    [
+        # 10 x 1,100 = 11,000 is no more than 2 x 6,000
+        (10, None),
+        # 11 x 1,100 = 12,100 is: 5 of the 11 that are written
+        (11, Major(50, (0, 1, 2, 3, 4))),
+    ],
+)
+def test_a_great_stack_does_not_wait_for_the_last_chapter(ready: int, major: Major | None) -> None:
+    coming = tuple(
+        row(10 * i + 1, 10 * i + 10, 10_000, 1_100 if i < ready else None) for i in range(12)
+    )
+    assert plan_gist_ahead(LOCAL, arrived(20_000, *coming)) == major
+
+
 @given(view_states(), st.integers(1, 300), st.integers(1, 300))
 def test_waiting_ends(state: ViewState, length: int, gist: int) -> None:
     """Whatever a conversation comes with: once what was asked for is written, it need not wait,
