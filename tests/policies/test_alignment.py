@@ -72,6 +72,7 @@ def texts(*said: Said) -> list[str]:
         ([U1, A1, U2, reply("No."), U3, A3, NEW], [U1, A1, U2, reply("No."), U3, A3, NEW]),
         ([user("Question 1: what about 7?"), A1, U2, A2, U3, A3, NEW],
          [user("Question 1: what about 7?"), *TALE[1:], NEW]),
+        ([U1, A1, U4, NEW], [U1, A1, U4, NEW]),
         # deletions
         ([U1, A1, U3, A3, NEW], [U1, A1, U3, A3, NEW]),
         # joined turns and names
@@ -231,6 +232,21 @@ def test_an_edit_beside_a_note_of_another_role() -> None:
     found = aligned(sent, stored(*TALE))
     assert path(found, sent, stored(*TALE)) == texts(U1, A1, edited, A2, U3, A3, NEW)
     assert found.insertions == (Insertion(3, 3, "note"),)
+
+
+def test_a_reply_is_asked_for_again_with_a_note_beside_the_question() -> None:
+    sent = told(U1, A1, NOTE, U2)
+    found = aligned(sent, stored(*TALE[:4]))
+    assert (path(found, sent, stored(*TALE)), found.base) == (texts(U1, A1, U2), 3)
+    assert found.insertions == (Insertion(2, 2, "note"),)
+
+
+def test_an_edit_with_a_note_around_it() -> None:
+    edited = user(f"Question 2: what about Lima?\n\n{NOTE[1]}")
+    sent = told(U1, A1, edited, A2, NEW)
+    found = aligned(sent, stored(U1, A1, U2, A2), Lore((NOTE[1],)))
+    assert found.pieces[0] == Piece(None, 2, "Question 2: what about Lima?")
+    assert found.arounds == (Around(2, 3, "", f"\n\n{NOTE[1]}"),)
 
 
 def test_joined_turns_with_notes_at_both_ends() -> None:

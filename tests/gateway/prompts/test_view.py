@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.prompts.phrases import PHRASES
 from gateway.prompts.view import (
+    AROUND,
     CHAPTER_COST,
     FIXED_COST,
     GIST_COST,
@@ -440,3 +441,48 @@ def test_strict_merging_only_adds_text(texts: list[str], data: st.DataObject) ->
         )
 
     assert flat(shown(*messages, strict=True)).startswith(flat(shown(*messages[:cut], strict=True)))
+
+
+# -- what a client puts in ------------------------------------------------------------------------
+
+
+def around(side: str, text: str) -> Say:
+    return {"role": "user", "content": text, AROUND: side}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_text_around_a_message_stands_around_it(strict: bool) -> None:
+    lead = [(1, around("before", "Papers: one.\n\n")), (3, around("after", "\n\n[note]"))]
+    said = shown(user("1"), assistant("2"), user("3"), lead=lead, strict=strict)
+    assert said == [user("Papers: one.\n\n1"), assistant("2"), user("3\n\n[note]")]
+
+
+def test_text_around_parts_is_a_part() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    lead = [(1, around("before", "a")), (1, around("after", "b"))]
+    said = shown(user([image]), lead=lead)
+    text = [{"type": "text", "text": word} for word in "ab"]
+    assert said == [user([text[0], image, text[1]])]
+    assert shown(user(None), lead=[(1, around("after", "b"))]) == [user("b")]
+
+
+def test_text_around_a_folded_message_stands_behind_the_memory() -> None:
+    tail = Tail()
+    tail.add(TailMessage(3, "user", dumps(user("3")), None))
+    told = assemble([(1, around("before", "Papers."))], render_memory(None, ["C."]), tail, border=2)
+    assert [loads(m) for m in told[2:]] == [user("Papers."), user("3")]
+
+
+def test_a_systems_text_is_never_joined_to_a_message() -> None:
+    lead = [(1, {**system("S"), AROUND: "before"})]
+    assert shown(user("1"), assistant("2"), lead=lead)[0] == user("1")
+
+
+def test_strict_leaves_a_clients_notes_what_they_are() -> None:
+    lead = [(0, system("A")), (0, user("[What was said before.]")), (1, assistant("(she thinks)"))]
+    said = shown(user("1"), assistant("2"), lead=lead, strict=True)
+    assert said == [
+        system("A"),
+        user("[What was said before.]\n\n1"),
+        assistant("(she thinks)\n\n2"),
+    ]
