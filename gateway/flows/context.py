@@ -68,8 +68,12 @@ class Context:
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
         self.turns.find = self._find_id
+        self.store.siblings = self._count_turns
         self.slots = SlotWatch(self.store, self.backends, self.clock)
         self.slots.report_to(self.meters)
+
+    def _count_turns(self) -> int:
+        return sum(self.busy.values())
 
     async def _find_id(self, owner: str, user: str, name: str) -> str | None:
         return await self.store.read(find_id, owner, user, name)

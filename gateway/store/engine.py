@@ -153,10 +153,14 @@ class Store:
 
     def __init__(self, url: str, *, synchronous: str = "NORMAL") -> None:
         self.url = url
+        self.siblings: Callable[[], int] = lambda: 0
+        """How many turns run now: among many a write waits a moment for others to join it."""
         self._writer = build_engine(url, synchronous=synchronous, pool_size=1, write=True)
         self._reader = build_engine(url, synchronous=synchronous, pool_size=READERS, write=False)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
-        self._queue = WriteQueue(self._transaction, _telling, self._write_thread)
+        self._queue = WriteQueue(
+            self._transaction, _telling, self._write_thread, lambda: self.siblings()
+        )
         self._read_threads = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
 
     @property
@@ -225,6 +229,7 @@ class Store:
 
     async def checkpoint(self) -> bool:
         """As checkpointing, behind the writes that are queued."""
+        self._queue.flush()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._write_thread, self.checkpointing)
 
@@ -247,6 +252,7 @@ class Store:
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection and thread."""
+        self._queue.flush()
         self._write_thread.shutdown(wait=True)
         self._read_threads.shutdown(wait=True)
         self._writer.dispose()

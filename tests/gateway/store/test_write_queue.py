@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from gateway.errors import StorageFailed
 from gateway.store.engine import Store
+from gateway.store.write_queue import SIBLINGS
 
 Kind = Literal["add", "add twice", "add and fail", "count"]
 
@@ -78,6 +79,64 @@ async def test_what_waits_together_is_committed_together(store: Store) -> None:
     assert names(store) == list("abcde")
     assert await store.write(add, "f") == "f"
     assert seen.committed == 2
+
+
+def crowd(store: Store, monkeypatch: pytest.MonkeyPatch, company: int, linger: float) -> None:
+    """Many turns run: a write waits for so much company, and for so many seconds."""
+    monkeypatch.setattr("gateway.store.write_queue.COMPANY", company)
+    monkeypatch.setattr("gateway.store.write_queue.LINGER_SECONDS", linger)
+    store.siblings = lambda: SIBLINGS
+
+
+async def begin(store: Store, *said: str) -> list[asyncio.Task[str]]:
+    """Writes that come one after another."""
+    tasks = []
+    for name in said:
+        tasks.append(asyncio.create_task(store.write(add, name)))
+        await asyncio.sleep(0)
+    return tasks
+
+
+async def test_among_many_turns_a_write_waits_for_company(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Transactions(store)
+    crowd(store, monkeypatch, company=3, linger=60.0)
+    tasks = await begin(store, "a", "b")
+    assert (seen.begun, names(store)) == (0, [])
+    tasks += await begin(store, "c")
+    assert await asyncio.gather(*tasks) == list("abc")
+    assert (seen.begun, seen.committed) == (1, 1)
+    store.siblings = lambda: SIBLINGS - 1
+    assert await store.write(add, "d") == "d"
+
+
+async def test_nobody_waits_for_company_for_long(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd(store, monkeypatch, company=3, linger=0.0)
+    assert await store.write(add, "a") == "a"
+
+
+async def test_who_waits_for_company_is_written_before_the_store_is_closed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd(store, monkeypatch, company=3, linger=60.0)
+    tasks = await begin(store, "a")
+    store.close()
+    assert await asyncio.gather(*tasks) == ["a"]
+    again = Store(store.url)
+    assert names(again) == ["a"]
+    again.close()
+
+
+async def test_who_waits_for_company_is_written_before_a_checkpoint(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd(store, monkeypatch, company=3, linger=60.0)
+    tasks = await begin(store, "a")
+    assert await store.checkpoint()
+    assert await asyncio.gather(*tasks) == ["a"]
 
 
 async def test_a_result_is_told_after_the_commit_only(store: Store) -> None:
