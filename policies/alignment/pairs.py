@@ -118,24 +118,30 @@ class Eye:
 
 def find_anchor(eye: Eye, window: Window) -> Pair | None:
     """The newest reply of the history that is a stored one of the gateway's, with what stood
-    before it before it; of several the one with most in common, then the newest."""
+    before it before it. One that is stored word for word is taken before one that is alike."""
     replies = [i for i, message in enumerate(eye.sent) if message.role == "assistant"]
+    given = [j for j in range(len(eye.kept) - 1, -1, -1) if eye.kept[j].produced]
     for i in reversed(replies[-_ANCHORS:]):
-        best: tuple[int, bool, int, int] | None = None
-        for j in range(len(eye.kept) - 1, -1, -1):
-            if not eye.kept[j].produced:
-                continue
-            if not (taken := eye.take(i, j)):
-                continue
-            context = len(walk_back(eye, i - 1, j - taken, limit=3)[0])
-            whole = window.below == window.cut == 0
-            agrees = whole and (j - taken + 1 == i or (window.rooted and j < taken))
-            rank = (context, agrees, j, taken)
-            if (context or agrees or i == 0) and (best is None or rank > best):
-                best = rank
-        if best is not None:
-            return Pair(i, best[2] - best[3] + 1, best[2])
+        exact = [j for j in given if eye.is_exact(i, j)]
+        found = _find_place(eye, window, i, exact) or _find_place(eye, window, i, given)
+        if found is not None:
+            return found
     return None
+
+
+def _find_place(eye: Eye, window: Window, i: int, places: Sequence[int]) -> Pair | None:
+    """Of the places where a reply may stand the one with most in common, then the newest."""
+    best: tuple[int, bool, int, int] | None = None
+    for j in places:
+        if not (taken := eye.take(i, j)):
+            continue
+        context = len(walk_back(eye, i - 1, j - taken, limit=3)[0])
+        whole = window.below == window.cut == 0
+        agrees = whole and (j - taken + 1 == i or (window.rooted and j < taken))
+        rank = (context, agrees, j, taken)
+        if (context or agrees or i == 0) and (best is None or rank > best):
+            best = rank
+    return None if best is None else Pair(i, best[2] - best[3] + 1, best[2])
 
 
 def walk_back(eye: Eye, i: int, j: int, limit: int | None = None) -> tuple[list[Pair], int, int]:
