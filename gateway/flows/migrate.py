@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.flows.debts import Order, add_gist_job, chapter_key, gist_key
+from gateway.flows.debts import Order, add_gist_job, chapter_key
 from gateway.flows.folds import (
     Loaded,
     Site,
@@ -24,10 +24,12 @@ from gateway.flows.folds import (
 )
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
+from gateway.jobs.queue import JobRow
 from gateway.store import attempts, memory, transcript
 from gateway.store.memory import ChapterRow, FoldRow, GistRow
 from gateway.store.moves import Progress, count_progress
 from gateway.store.origins import find_origin
+from gateway.store.transcript import Node
 from policies.backlog import is_warm, plan_backlog, plan_warm
 from policies.budget import limits_of
 from policies.generations import plan_gist_ahead
@@ -97,16 +99,31 @@ def _hurry_gist(connection: Connection, site: Site, order: Order, fold: FoldRow 
     """Ask for the gist that the view lacks, or make its job due. True where it was given up and a
     stand-in was made."""
     conversation_pk, name = site.conversation.pk, site.policy.name
+    if (job := _find_gist_job(connection, conversation_pk, name, site.head)) is not None:
+        queue.hurry(connection, job.key, order.more, now_ms=site.now_ms)
+        return False
     ahead = _plan_ahead(connection, conversation_pk, name, site.head, fold, site.limits)
-    if ahead is None:
-        return False
-    if add_gist_job(connection, order, ahead.gist, ahead.chapters):
-        return False
-    key = gist_key(conversation_pk, name, ahead.chapters[-1].last_pk)
-    if queue.hurry(connection, key, order.more, now_ms=site.now_ms) in _LIVE:
+    if ahead is None or add_gist_job(connection, order, ahead.gist, ahead.chapters):
         return False
     condense_rows(connection, order, ahead.gist, ahead.chapters, site.limits)
     return True
+
+
+def _find_gist_job(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> JobRow | None:
+    """The gist that is being made for a view of this head and has no text yet: one at a time,
+    because the next begins where it ends."""
+    made = {
+        gist.last_pk
+        for gist in memory.all_gists(connection, conversation_pk)
+        if gist.policy == policy
+    }
+    for job in queue.live(connection, conversation_pk, "gist", policy):
+        last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
+        if last_pk not in made and transcript.on_path(connection, last_pk, last_depth, head):
+            return job
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +138,7 @@ def _plan_ahead(
     connection: Connection,
     conversation_pk: int,
     policy: str,
-    head: transcript.Node,
+    head: Node,
     fold: FoldRow | None,
     limits: Limits,
 ) -> _Ahead | None:
@@ -151,6 +168,8 @@ def plan_next_gist(
     fold = memory.deepest_fold(connection, conversation_pk, policy.name, head)
     # Chapters and gists are counted in characters, whatever the view is counted in.
     limits = limits_of(policy, 1.0)
+    if _find_gist_job(connection, conversation_pk, policy.name, head) is not None:
+        return
     ahead = _plan_ahead(connection, conversation_pk, policy.name, head, fold, limits)
     if ahead is None:
         return

@@ -175,6 +175,21 @@ def hurry(
     return row.state
 
 
+def live(connection: Connection, conversation_pk: int, kind: JobKind, policy: str) -> list[JobRow]:
+    """The work of a conversation that waits or runs, of one kind and policy, oldest first."""
+    statement = (
+        select(*jobs.c)
+        .where(
+            jobs.c.conversation_pk == conversation_pk,
+            jobs.c.kind == kind,
+            jobs.c.policy == policy,
+            jobs.c.state.in_(("queued", "leased")),
+        )
+        .order_by(jobs.c.pk)
+    )
+    return [_row(found) for found in connection.execute(statement)]
+
+
 def has_due(connection: Connection, now_ms: int) -> bool:
     """Whether `claim` would have anything to do: a look that writes nothing."""
     due = or_(

@@ -16,8 +16,6 @@ from policies.routing import MIGRATING
 
 jobs = Job.__table__  # type: ignore[attr-defined]
 
-_LIVE = ("queued", "leased")
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -53,15 +51,17 @@ def count_progress(
     fold = memory.deepest_fold(connection, conversation_pk, policy, head)
     border = fold.border_depth if fold else 0
     rows = memory.chapter_row(connection, conversation_pk, head, above=border)
+    made = {g.last_pk for g in memory.all_gists(connection, conversation_pk) if g.policy == policy}
     live = connection.execute(
         select(jobs.c.payload).where(
             jobs.c.conversation_pk == conversation_pk,
             jobs.c.kind == "gist",
             jobs.c.policy == policy,
-            jobs.c.state.in_(_LIVE),
+            jobs.c.state.in_(("queued", "leased")),
         )
     ).scalars()
-    gists = sum(json.loads(payload).get("to") == backend for payload in live)
+    told = map(json.loads, live)
+    gists = sum(one.get("to") == backend and one["last_pk"] not in made for one in told)
     return Progress(
         backend=backend,
         policy=policy,
