@@ -169,6 +169,7 @@ class Turn:
             state=state,
             reply=None if reply.is_empty else reply.message(),
             finish_reason=reply.finish_reason if state == "done" else None,
+            alternatives=() if reply.is_empty else reply.alternatives,
             error=error,
             prompt_tokens=reply.prompt_tokens,
             cached_tokens=reply.cached_tokens,

@@ -342,7 +342,8 @@ def keep_view(begun: Begun, views: ViewCache) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a turn ended: the reply as it is to be stored (None: nothing came), and the figures."""
+    """How a turn ended: the reply as it is to be stored (None: nothing came), and the figures.
+    alternatives: further replies to the same question, each with its finish_reason."""
 
     state: str
     reply: dict[str, Any] | None
@@ -357,6 +358,7 @@ class Ending:
     first_token_ms: int | None = None
     move: Move = UNCOMPARED
     moved_by: str | None = None
+    alternatives: Sequence[tuple[dict[str, Any], str | None]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +368,20 @@ class Finished:
 
     due_ms: int | None = None
     moved_by: str | None = None
+
+
+def _reply(
+    setting: Setting, ending: Ending, message: dict[str, Any], finish_reason: str | None
+) -> transcript.NewMessage:
+    return to_new_message(
+        message,
+        canonical_message(message),
+        setting.image_chars,
+        produced=True,
+        backend=setting.backend,
+        finish_reason=finish_reason,
+        partial=ending.state != "done",
+    )
 
 
 def finish_turn(
@@ -381,16 +397,13 @@ def finish_turn(
         return Finished()
     moved_by = _moved_by(connection, begun, setting, ending)
     if ending.reply is not None:
-        new = to_new_message(
-            ending.reply,
-            canonical_message(ending.reply),
-            setting.image_chars,
-            produced=True,
-            backend=setting.backend,
-            finish_reason=ending.finish_reason,
-            partial=ending.state != "done",
+        said = [(ending.reply, ending.finish_reason), *ending.alternatives]
+        new = [_reply(setting, ending, *each) for each in said]
+        (reply,) = transcript.append_messages(
+            connection, conversation, begun.asked, new[:1], now_ms
         )
-        (reply,) = transcript.append_messages(connection, conversation, begun.asked, [new], now_ms)
+        for other in new[1:]:
+            transcript.append_messages(connection, conversation, begun.asked, [other], now_ms)
     attempts.finish_attempt(
         connection,
         begun.attempt_pk,

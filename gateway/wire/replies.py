@@ -99,6 +99,13 @@ class ReplyBuilder:
         return tuple(sorted(self._choices))
 
     @property
+    def alternatives(self) -> list[tuple[dict[str, Any], str | None]]:
+        """The other choices that say something, where n > 1 was asked for: (message, finish_reason)
+        of each."""
+        others = (self._choices[index] for index in self.indexes if index)
+        return [(each.message(), each.finish_reason) for each in others if not each.is_empty]
+
+    @property
     def text(self) -> str:
         """What the person sees of choice 0, without thinking."""
         return self._first.read()[0]

@@ -9,9 +9,9 @@ from policies.likeness import Peeled, share_words, unwrap
 
 _TRIMMED = 8
 """A gap of this many stored messages or more is a trimmed history, a smaller one a deletion."""
-_EDITED, _SAME_NOTE = 0.15, 0.8
-"""Shares of common words: below the first nothing was edited, above the other it is the same note
-with another figure in it."""
+_EDITED, _LIKE_NOTE, _SAME_NOTE = 0.15, 0.5, 0.8
+"""Shares of common words: below the first nothing was edited, above the second a text is like the
+note that stands elsewhere now, above the third it is the same note with another figure in it."""
 _PRELUDE = 3
 """Messages at the root of which one may be a note that stands elsewhere now."""
 _PLAIN = 12
@@ -76,19 +76,27 @@ class Sorter:
         kept, pairs = self.eye.kept, self.pairs
         if self.window.below or pairs[0].first > _PRELUDE:
             return False
-        found = {pair.sent for pair in pairs}
-        newest = len(self.eye.sent) - 1
-        elsewhere = [
-            self.eye.sent[at].text.strip()
-            for at in range(pairs[0].sent + 1, newest + 1)
-            if at not in found and self.eye.sent[at].role == kept[j].role
-        ]
-        if newest - pairs[-1].sent == 1:
-            elsewhere = elsewhere[:-1]  # what is new is the person's
         text = kept[j].text.strip()
-        if text in elsewhere:
+        inserted, behind = self._unmatched(kept[j].role)
+        if text in inserted or text in behind:
             return len(text) >= _PLAIN
-        return j == 0 and any(share_words(text, other) > _SAME_NOTE for other in elsewhere)
+        if j > 0:
+            return False
+        return any(share_words(text, other) > _LIKE_NOTE for other in inserted) or any(
+            share_words(text, other) > _SAME_NOTE for other in behind
+        )
+
+    def _unmatched(self, role: str) -> tuple[list[str], list[str]]:
+        """Texts of one role that stand between the pairs, and behind them; of the latter not the
+        newest message where it stands alone: it is what a person says now."""
+        sent, last = self.eye.sent, self.pairs[-1].sent
+        found = {pair.sent for pair in self.pairs}
+        end = len(sent) - (len(sent) - last == 2)
+        between = range(self.pairs[0].sent + 1, last)
+        return (
+            [sent[at].text.strip() for at in between if at not in found and sent[at].role == role],
+            [sent[at].text.strip() for at in range(last + 1, end) if sent[at].role == role],
+        )
 
     def _is_filled(self, i: int, j: int) -> bool:
         """Whether another first message is a filler that stands for a trimmed one, not an edit

@@ -146,6 +146,26 @@ async def test_a_swipe_with_a_note_is_a_sibling(house: House) -> None:
     assert replies == [(2,)]
 
 
+async def test_replies_that_were_asked_for_at_once_are_siblings(house: House) -> None:
+    """RisuAI's and SillyTavern's swipes with n: whichever the person keeps is known."""
+    said = [
+        {"index": at, "delta": {"content": f"Answer {at}, the way I see it."}} for at in (0, 1, 2)
+    ]
+    ends = [{"index": at, "delta": {}, "finish_reason": "stop"} for at in (2, 1, 0)]
+    house.local.answers = [[{"choices": said}, *({"choices": [end]} for end in ends)]]
+    await house.say("hi", id="c", n=3)
+    rows = house.rows(
+        "SELECT raw, produced, finish_reason FROM messages WHERE depth = 2 ORDER BY pk"
+    )
+    assert [loads(row[0])["content"][:8] for row in rows] == ["Answer 0", "Answer 1", "Answer 2"]
+    assert {row[1:] for row in rows} == {(1, "stop")}
+    assert transcript(house)[1] == "Answer 0, the way I see it."
+    kept = [user("hi"), assistant("Answer 2, the way I see it."), user("go on")]
+    after = await house.say(*kept, id="c")
+    assert after.prompt == kept
+    assert house.one("SELECT count(*) FROM messages WHERE depth = 2") == 3
+
+
 async def test_a_group_chat_goes_on_without_a_person(house: House) -> None:
     """Each character answers in turn; the nudge is the client's."""
     chat = Chat(house)

@@ -251,6 +251,11 @@ def test_several_choices_stay_apart() -> None:
     assert builder.indexes == (0, 1)
     assert builder.message(1) == {"role": "assistant", "content": "b"}
     assert builder.finish_reason == "length"
+    assert builder.alternatives == [({"role": "assistant", "content": "b"}, "stop")]
+
+
+def test_a_choice_that_says_nothing_is_no_alternative() -> None:
+    assert build(chunk(content="a"), chunk(index=1), chunk("stop")).alternatives == []
 
 
 @pytest.mark.parametrize(
