@@ -141,8 +141,10 @@ def _detect_alone(messages: Sequence[Sent], text: str, streamed: bool) -> Auxili
             return Auxiliary("title", "marker")
     if streamed:
         return None
+    if not _quotes_chat(text):  # asked first: it takes a fiftieth of the time
+        return None
     asks = f"{text[:_REACH]}\n{text[-_REACH:]}"
-    if _NAMING.search(asks) and _quotes_chat(text):
+    if _NAMING.search(asks):
         return Auxiliary(_kind_of(asks), "shape")
     return None
 
