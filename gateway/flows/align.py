@@ -27,6 +27,8 @@ from policies.messages import canonical_message, is_of_tools, message_text
 WINDOW = 300
 """Stored messages that are compared: more than clients send that trim by a budget."""
 
+_SPARE = 40
+"""Further stored messages than twice those that were sent: what the client left out in between."""
 _REPLIES = 3
 """Newest replies of a history by which its conversation, or its branch, is found."""
 _SURE_CHARS = 60
@@ -92,6 +94,16 @@ def align_history(
         if best is None or found.replies > best[1].replies:
             best = table, found
     return None if best is None else best[0].draw(best[1])
+
+
+def may_wrap(
+    connection: Connection, conversation: ConversationRow, message: dict[str, Any]
+) -> bool:
+    """Whether a new message may have a client's own text around it: it has several lines, and this
+    client was seen to do so."""
+    if message["role"] != "user" or "\n" not in message_text(message).strip():
+        return False
+    return bool(_read_lore(connection, conversation).wrappings)
 
 
 def find_by_replies(connection: Connection, owner_pk: int, chain: Chain) -> list[int]:
@@ -188,7 +200,8 @@ class _Table:
         self._connection, self._told, self._lore = connection, told, lore
         self._start = max(told.known + 1, len(told.chain) - 2 * WINDOW)
         self._floor = told.node.depth if told.node is not None else 0
-        above = max(self._floor, tip.depth - WINDOW)
+        most = min(WINDOW, 2 * (len(told.chain) - self._start) + _SPARE)
+        above = max(self._floor, tip.depth - most)
         self._kept = tails.read_tail(connection, tip.pk, above) if tip.depth > above else []
         self._above = above
         self._sent = [self._speak(at) for at in range(self._start, len(told.chain))]

@@ -14,7 +14,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Conflict
-from gateway.flows.align import Aligned, Fresh, Told, align_history, find_by_replies
+from gateway.flows.align import (
+    Aligned,
+    Fresh,
+    Told,
+    align_history,
+    find_by_replies,
+    may_wrap,
+)
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
@@ -361,7 +368,9 @@ def _known(
     found = transcript.deepest_known(connection, conversation, incoming.chains)
     known, node = found if found is not None else (-1, None)
     if node is not None and not _is_doubtful(incoming, known, node):
-        return known, node, None
+        newest = incoming.chain[-1]
+        if known + 1 == len(incoming.chain) or not may_wrap(connection, conversation, newest):
+            return known, node, None
     head = _head(connection, conversation)
     if head is None:
         return -1, None, None

@@ -295,7 +295,10 @@ async def test_retrieved_text_before_the_newest_message(house: House, id: str | 
             f"Answer number {at}, from the papers that I was given.",
         )
         assert prompt == wrapped(chat.history[:-1])
-    chat.check()
+        assert at == 0 or transcript(house, chat.last.conversation) == chat.truth
+    moved = house.rows("SELECT moved_by FROM attempts ORDER BY pk")
+    assert [by for (by,) in moved[2:]] == ["note"] * 4, "told by name in the prefix report"
+    assert house.one("SELECT count(*) FROM messages WHERE raw GLOB '*Paper *'") == 1
 
 
 async def test_continue_with_a_trailing_reply_that_grew(house: House) -> None:

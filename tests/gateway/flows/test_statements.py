@@ -110,6 +110,29 @@ async def test_a_resent_history_is_looked_up_from_its_tail(house: House) -> None
     assert all(s.count("'") <= 2 * 40 for s in looks)
 
 
+@pytest.mark.parametrize("named", [True, False])
+async def test_an_aligned_history_costs_the_same_however_long_the_conversation_is(
+    house: House, named: bool
+) -> None:
+    """Trimmed, with a note that moves: a bounded part of the path is read, and no more."""
+    counts, read = [], []
+    for count in (400, 3_000):
+        id = f"c{count}" if named else None
+        history = [*fill(house, count, f"c{count}"), user("new")]
+        note = user("[Author's note: keep it short.]")
+        for _ in range(2):
+            sent = [*history[-60:-4], note, *history[-4:]]
+            with listening(house) as heard:
+                said = await house.say(*sent, id=id, model="cloudy")
+            history += [assistant(said.text), user("newer")]
+        counts.append([len(commit) for commit in commits(heard)])
+        walks = [re.findall(r"WHERE m.depth > (\d+) ORDER", s) for s in commits(heard)[0]]
+        read.append(len(history) - 2 - min(int(above) for found in walks for above in found))
+        assert house.conversation(f"c{count}").id == said.conversation
+    assert all(abs(a - b) <= 1 for a, b in zip(*counts, strict=True)), counts
+    assert read[0] == read[1] <= 300
+
+
 async def test_every_statement_of_a_turn_goes_by_an_index(house: House) -> None:
     """With swipes, folds, chapters and gists on the way."""
     history: list[Say] = []
@@ -124,6 +147,10 @@ async def test_every_statement_of_a_turn_goes_by_an_index(house: House) -> None:
             house.write_gists()
         await house.say(*history[2:], user("trimmed"), id=said.conversation)
         await house.say("alone", id=said.conversation)
+        named = [
+            assistant(f"Bob: {m['content']}") if m["role"] == "assistant" else m for m in history
+        ]
+        await house.say(*named, user("[a note]"), user("named"))
     kinds = {re.sub(r"'[^']*'|\b\d+(\.\d+)?\b", "?", statement): statement for statement in heard}
     plain = [s for s in kinds.values() if s.split()[0] in ("SELECT", "UPDATE", "DELETE", "WITH")]
     assert len(plain) > 15
