@@ -68,10 +68,10 @@ class WriteQueue:
     """Writes in the order in which they came, on a thread of their own.
 
     transaction: a context that begins and commits; guard: a context around each write, which gives
-    errors their names. Each write that has company has a savepoint: one that fails undoes its own
-    and no other. Where the transaction itself fails, every write of it is told. Results are told
-    only after the commit. A write that was cancelled before its turn is left out. siblings: how
-    many turns run now.
+    errors their names. Each write behind another has a savepoint: one that fails undoes its own
+    and no other; who fails in front leaves the rest to the next transaction. Where the transaction
+    itself fails, every write of it is told. Results are told only after the commit. A write that
+    was cancelled before its turn is left out. siblings: how many turns run now.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class WriteQueue:
                 until = monotonic() + ENOUGH_SECONDS
                 for write in batch:
                     taken += 1
-                    if len(batch) == 1:
+                    if taken == 1:  # nothing stands before it that its failure could undo
                         write.result = write.function(connection)
                     else:
                         self._run(connection, write)

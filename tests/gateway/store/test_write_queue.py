@@ -172,6 +172,20 @@ async def test_one_that_fails_undoes_its_own_alone(store: Store) -> None:
     assert names(store) == ["a", "d"]
 
 
+async def test_one_that_fails_in_front_takes_nothing_with_it(store: Store) -> None:
+    seen = Transactions(store)
+    failed, b, c = await together(
+        store,
+        store.write(add, "a", fails=True),
+        store.write(add, "b"),
+        store.write(add, "c"),
+    )
+    assert isinstance(failed, ZeroDivisionError)
+    assert (b, c) == ("b", "c")
+    assert (seen.begun, seen.committed) == (2, 1)
+    assert names(store) == ["b", "c"]
+
+
 async def test_a_commit_that_fails_is_told_to_all(store: Store) -> None:
     def orphan(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
