@@ -18,6 +18,7 @@ from gateway.store import attempts, tails, transcript
 from gateway.store.tails import TailNode
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
+from gateway.wire.replies import split_thinking
 from gateway.wire.requests import SYSTEM_ROLES
 from policies.alignment import Alignment, Lore, Spoken, Window, align
 from policies.asides import is_filler
@@ -75,6 +76,16 @@ class Aligned:
     depths: Sequence[int]
     notes: Sequence[tuple[int, int, dict[str, Any]]]
     offset: int
+
+
+def without_thinking(message: dict[str, Any]) -> dict[str, Any]:
+    """A reply as it was stored: clients send it with the thinking that leaked into it. What a
+    message is known by, and compared by, is this."""
+    content = message.get("content")
+    if message["role"] != "assistant" or not isinstance(content, str) or "think" not in content:
+        return message
+    text = split_thinking(content)[1]
+    return message if text == content else {**message, "content": text}
 
 
 def align_history(
@@ -144,6 +155,7 @@ def _newest_replies(chain: Chain) -> list[dict[str, Any]]:
 
 def _contents(message: dict[str, Any]) -> list[str]:
     """What identifies a reply: as it was sent, and without a speaker's name before it."""
+    message = without_thinking(message)
     found = [transcript.content_digest(canonical_message(message))]
     content = message.get("content")
     if isinstance(content, str):
@@ -210,9 +222,8 @@ class _Table:
     def _speak(self, at: int) -> Spoken:
         message = self._told.chain[at]
         content = transcript.content_digest(self._told.canonicals[at])
-        return Spoken(
-            str(message["role"]), message_text(message), content, bound=is_of_tools(message)
-        )
+        text = message_text(without_thinking(message))
+        return Spoken(str(message["role"]), text, content, bound=is_of_tools(message))
 
     def align(self) -> Alignment | None:
         known = {message.content: message for message in self._sent}
@@ -239,7 +250,7 @@ class _Table:
         message = loads(row.raw)
         return Spoken(
             node.role,
-            message_text(message),
+            message_text(without_thinking(message)),
             node.content,
             bound=is_of_tools(message),
             produced=bool(node.produced),
@@ -295,7 +306,7 @@ class _Table:
         if kept is not None:
             row = self._rows[self._kept[kept].pk]
             message = loads(row.raw)
-            return Fresh(message, canonical_message(message), row)
+            return Fresh(message, canonical_message(without_thinking(message)), row)
         assert sent is not None
         at = self._start + sent
         message = self._told.chain[at]

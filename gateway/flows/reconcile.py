@@ -21,6 +21,7 @@ from gateway.flows.align import (
     align_history,
     find_by_replies,
     may_wrap,
+    without_thinking,
 )
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
@@ -114,7 +115,7 @@ def prepare(
     """
     chain, system = set_apart(*split_system(request.messages))
     try:
-        canonicals = [canonical_message(message) for message in chain]
+        canonicals = [canonical_message(without_thinking(message)) for message in chain]
     except RecursionError:
         raise BadRequest("A message is nested too deeply.", param="messages") from None
     return Incoming(
