@@ -36,6 +36,8 @@ _SURE_CHARS = 60
 """Characters of one reply with the message before it by which alone a conversation is found."""
 _SURE_SHARE = 0.6
 """Of a history without an id so many messages, but for the newest, must be the conversation's."""
+_TELLING_CHARS = 20
+"""Characters below which a question is too common to look for."""
 _FILLER_CHARS = 40
 _PINNED = 2
 
@@ -117,12 +119,21 @@ def may_wrap(
     return bool(_read_lore(connection, conversation).wrappings)
 
 
-def find_by_replies(connection: Connection, owner_pk: int, chain: Chain) -> list[int]:
-    """The owner's conversations that hold the newest replies of this history, best first."""
+def find_by_contents(
+    connection: Connection, owner_pk: int, chain: Chain, canonicals: Sequence[bytes]
+) -> list[int]:
+    """The owner's conversations that hold the newest replies of this history, or else the questions
+    before them, best first."""
     contents = [content for message in _newest_replies(chain) for content in _contents(message)]
     if not contents:
         return []
-    return tails.conversations_by_replies(connection, owner_pk, contents)
+    asked = [
+        transcript.content_digest(canonical)
+        for message, canonical in zip(chain[:-1], canonicals, strict=False)
+        if message["role"] == "user" and len(message_text(message)) >= _TELLING_CHARS
+    ]
+    contents += asked[-_REPLIES:]
+    return tails.conversations_by_contents(connection, owner_pk, contents)
 
 
 def drop_fillers(

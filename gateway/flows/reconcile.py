@@ -19,7 +19,7 @@ from gateway.flows.align import (
     Fresh,
     Told,
     align_history,
-    find_by_replies,
+    find_by_contents,
     may_wrap,
     without_thinking,
 )
@@ -323,7 +323,7 @@ def _by_replies(
     connection: Connection, incoming: Incoming, owner_pk: int
 ) -> tuple[ConversationRow | None, Aligned | None]:
     """The conversation with which a history agrees that is not told word for word."""
-    for pk in find_by_replies(connection, owner_pk, incoming.chain):
+    for pk in find_by_contents(connection, owner_pk, incoming.chain, incoming.canonicals):
         found = transcript.conversation_by_pk(connection, owner_pk, pk)
         if found is not None:
             known = transcript.deepest_known(connection, found, incoming.chains) or (-1, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, text, true
+from sqlalchemy import Connection, case, func, select, text, true
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
@@ -76,11 +76,12 @@ def read_messages(connection: Connection, pks: Collection[int]) -> dict[int, Sto
     return {row[0]: record(StoredReply, row[1:]) for row in rows}
 
 
-def conversations_by_replies(
+def conversations_by_contents(
     connection: Connection, owner_pk: int, contents: Sequence[str]
 ) -> list[int]:
-    """The owner's conversations in which the gateway gave one of these replies; those with most of
-    them first, then the newest. Looks into the newest 200 conversations only."""
+    """The owner's conversations that hold one of these messages; those with most replies of the
+    gateway's among them first, then those with most of them, then the newest. Looks into the newest
+    200 conversations only."""
     recent = (
         select(conversations.c.pk, conversations.c.touched_ms)
         .where(conversations.c.owner_pk == owner_pk)
@@ -88,13 +89,14 @@ def conversations_by_replies(
         .limit(_RECENT)
         .subquery()
     )
+    given = func.sum(case((messages.c.produced == true(), 1), else_=0))
     hits = func.count(messages.c.content.distinct())
     rows = connection.execute(
         select(recent.c.pk)
         .join(messages, messages.c.conversation_pk == recent.c.pk)
-        .where(messages.c.content.in_(contents), messages.c.produced == true())
+        .where(messages.c.content.in_(contents))
         .group_by(recent.c.pk, recent.c.touched_ms)
-        .order_by(hits.desc(), recent.c.touched_ms.desc())
+        .order_by(given.desc(), hits.desc(), recent.c.touched_ms.desc())
         .limit(3)
     )
     return [row[0] for row in rows]

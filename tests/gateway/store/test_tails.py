@@ -44,8 +44,8 @@ def test_messages_are_read_by_their_numbers(store: Store) -> None:
 
 
 def test_a_conversation_is_found_by_replies_that_the_gateway_gave(store: Store) -> None:
-    """Those with most of them first, then the newest; within the owner; nothing that was only
-    sent."""
+    """Those with most of them first, then the newest; what was only sent comes last; within the
+    owner."""
 
     def give(connection: object, alias: str, owner: str, *texts: str, produced: bool = True) -> int:
         made, nodes = add_conversation(connection, TALK[:1], owner=owner, alias=alias)  # type: ignore[arg-type]
@@ -62,14 +62,14 @@ def test_a_conversation_is_found_by_replies_that_the_gateway_gave(store: Store) 
 
     one = store.writing(give, "c1", "ann", "a", "b")
     two = store.writing(give, "c2", "ann", "b")
-    store.writing(give, "c3", "ann", "a", "b", produced=False)
+    sent = store.writing(give, "c3", "ann", "a", "b", produced=False)
     store.writing(give, "c4", "bob", "a", "b")
     owner_pk = store.reading(transcript.find_owner, "ann", "")
     contents = [
         transcript.content_digest(new_message({"role": "assistant", "content": text}).canonical)
         for text in "ab"
     ]
-    assert store.reading(tails.conversations_by_replies, owner_pk, contents) == [one, two]
-    assert store.reading(tails.conversations_by_replies, owner_pk, contents[:1]) == [one]
-    assert store.reading(tails.conversations_by_replies, owner_pk, ["x"]) == []
+    assert store.reading(tails.conversations_by_contents, owner_pk, contents) == [one, two, sent]
+    assert store.reading(tails.conversations_by_contents, owner_pk, contents[:1]) == [one, sent]
+    assert store.reading(tails.conversations_by_contents, owner_pk, ["x"]) == []
     store.close()
