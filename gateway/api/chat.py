@@ -78,15 +78,12 @@ def _read(request: Request, body: bytes) -> Incoming:
 
 
 def _tell_auxiliary(request: Request, chat: ChatRequest) -> Auxiliary | None:
-    """What the request is, where it is no turn. Of a history only the newest text is looked at."""
+    """What the request is, where it is no turn. Of a history only the end is looked at."""
     ctx = context_of(request)
     heard = [request.headers.get(name, "") for name in ctx.settings.task_headers]
     model = ctx.policies.file.find_model(chat.model)
-    few = len(chat.messages) <= _FEW
-    messages = [
-        Sent(str(m["role"]), message_text(m) if few or m is chat.messages[-1] else "")
-        for m in chat.messages
-    ]
+    newest = chat.messages if len(chat.messages) <= _FEW else chat.messages[-_FEW:]
+    messages = [Sent(str(m["role"]), message_text(m)) for m in newest]
     return detect_auxiliary(
         messages,
         task=next((task for task in (*heard, chat.task) if task.strip()), ""),

@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from gateway.flows.identity import without_thinking
 from gateway.prompts.view import AROUND
 from gateway.store import attempts, tails, transcript
 from gateway.store.tails import TailNode
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
-from gateway.wire.replies import split_thinking
 from gateway.wire.requests import SYSTEM_ROLES
 from policies.alignment import Alignment, Lore, Spoken, Window, align
 from policies.asides import is_filler
@@ -78,16 +78,6 @@ class Aligned:
     depths: Sequence[int]
     notes: Sequence[tuple[int, int, dict[str, Any]]]
     offset: int
-
-
-def without_thinking(message: dict[str, Any]) -> dict[str, Any]:
-    """A reply as it was stored: clients send it with the thinking that leaked into it. What a
-    message is known by, and compared by, is this."""
-    content = message.get("content")
-    if message["role"] != "assistant" or not isinstance(content, str) or "think" not in content:
-        return message
-    text = split_thinking(content)[1]
-    return message if text == content else {**message, "content": text}
 
 
 def align_history(

@@ -7,7 +7,7 @@ words alone: a history is recognised only by a message that the gateway itself p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,13 +21,12 @@ from gateway.flows.align import (
     align_history,
     find_by_contents,
     may_wrap,
-    without_thinking,
 )
+from gateway.flows.identity import set_apart, without_thinking
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
 from gateway.wire.requests import ChatRequest, split_system
-from policies.asides import is_filler, is_nudge
 from policies.auxiliary import Auxiliary
 from policies.messages import (
     canonical_message,
@@ -133,31 +132,6 @@ def prepare(
         tags=request.tags.union(tags),
         auxiliary=auxiliary,
     )
-
-
-def set_apart(
-    chain: list[dict[str, Any]], system: list[tuple[int, dict[str, Any]]]
-) -> tuple[list[dict[str, Any]], list[tuple[int, dict[str, Any]]]]:
-    """Take what clients write as a person's message out of the chain: a filler in front of a reply,
-    a nudge to go on behind one. They stand with the system texts, at their place."""
-    if len(chain) > 1 and _is_said_beside(chain[-1], chain[-2], is_nudge):
-        nudge = chain.pop()
-        system = [*system, (len(chain), nudge)]
-    if len(chain) > 1 and _is_said_beside(chain[0], chain[1], is_filler):
-        filler = chain.pop(0)
-        leading = [item for item in system if item[0] == 0]
-        behind = [(before - 1, text) for before, text in system if before > 0]
-        system = [*leading, (0, filler), *behind]
-    return chain, system
-
-
-def _is_said_beside(
-    message: dict[str, Any], reply: dict[str, Any], kind: Callable[[str], bool]
-) -> bool:
-    content = message.get("content")
-    if message["role"] != "user" or reply["role"] != "assistant" or not isinstance(content, str):
-        return False
-    return kind(content)
 
 
 def place(
