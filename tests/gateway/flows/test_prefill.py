@@ -18,9 +18,11 @@ from sqlalchemy import text
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows import prefill as module
-from gateway.flows.prefill import DUMMY
+from gateway.flows.prefill import DUMMY, write_ahead
+from gateway.flows.prefixes import Habits, mark_of
 from gateway.flows.reroute import reroute
-from gateway.wire.json_text import loads
+from gateway.prompts.view import AROUND, Tail, TailMessage, encode_notes
+from gateway.wire.json_text import dump_bytes, loads
 from tests.gateway.house import POLICIES, House, Model, Say, assistant, call_of, system, tool, user
 
 
@@ -310,6 +312,36 @@ async def test_those_remembered_are_bounded(
         for number in range(9):
             await house.say(line(number), id=name)
     assert len(house.ctx.prefills._newest) == 2
+
+
+@pytest.mark.parametrize(
+    ("seen", "kept"),
+    [
+        # the text around message 7 is gone from there in the next turn, or still there: not known
+        ("new", 6),
+        ("moving", 8),  # in the next turn it stands around message 9
+        ("steady", 8),
+    ],
+)
+def test_what_a_text_around_a_message_leaves_sure(seen: str, kept: int) -> None:
+    tail = Tail()
+    for depth in range(1, 9):
+        role = "user" if depth % 2 else "assistant"
+        raw = dump_bytes({"role": role, "content": f"m{depth} 灯"}).decode()
+        tail.add(TailMessage(depth, role, raw, None))
+    around: list[tuple[int, Say]] = [(7, {"role": "user", "content": "資料", AROUND: "before"})]
+    ((_, text),) = encode_notes(around)
+    note = frozenset({(7, mark_of(text))})
+    nothing: frozenset[tuple[int, int]] = frozenset()
+    habits = Habits(
+        steady=note if seen == "steady" else nothing,
+        moving=note if seen == "moving" else nothing,
+    )
+    ahead = write_ahead(around, [], tail, border=0, strict_roles=False, habits=habits, shift=2)
+    told = [loads(message)["content"] for message in ahead]
+    assert told[-1] == DUMMY
+    assert len(told) == kept + 1
+    assert ("資料m7 灯" in told) == (seen == "steady")
 
 
 # -- the same bytes ------------------------------------------------------------------------------
