@@ -7,6 +7,7 @@ Texts are plain text as `policies.messages.message_text` gives it.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,8 @@ from functools import cached_property
 _MARKS = str.maketrans("", "", "*_`~\"“”„«»‘’'\u200b\u200c\u200d\ufeff")
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
-_BLOCK = re.compile(r"<([A-Za-z][\w-]{0,30})(?:\s[^<>]*)?>.*?</\1\s*>|<!--.*?-->", re.DOTALL)
+_OPENING = re.compile(r"<([A-Za-z][\w-]{0,30})(?:\s[^<>]*)?>|<!--")
+_CLOSING = re.compile(r"</([A-Za-z][\w-]{0,30})\s*>|-->")
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]*)?/?>")
 _NAME = re.compile(r"^[^\n:：]{1,40}[:：]\s?")
 _NAME_AT_END = re.compile(r"(?:(?<=\n)|^)[^\n:：]{1,40}[:：] ?$")
@@ -42,7 +44,7 @@ class Form:
         text = self.text
         if "<" not in text and "[image]" not in text:
             return (self.lines,)
-        made = (_BLOCK.sub("", text), _TAG.sub("", text), text.replace("[image]", ""))
+        made = (_drop_blocks(text), _TAG.sub("", text), text.replace("[image]", ""))
         return tuple(dict.fromkeys((self.lines, *filter(None, map(_tidy, made)))))
 
     @cached_property
@@ -58,6 +60,24 @@ class Form:
 def _tidy(text: str) -> str:
     text = unicodedata.normalize("NFC", text).translate(_MARKS)
     return _LINES.sub("\n", _SPACES.sub(" ", text)).strip()
+
+
+def _drop_blocks(text: str) -> str:
+    """A text without what stands between a tag and the next one that closes it, and without
+    comments. One walk: a pattern would look for the end of each <br> through all that follows."""
+    ends: dict[str | None, list[tuple[int, int]]] = {}
+    for closing in _CLOSING.finditer(text):
+        ends.setdefault(closing[1], []).append(closing.span())
+    kept, at = [], 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < at:
+            continue  # inside of one that is closed
+        spans = ends.get(opening[1], [])
+        found = bisect_left(spans, (opening.end(), 0))
+        if found < len(spans):
+            kept.append(text[at : opening.start()])
+            at = spans[found][1]
+    return "".join((*kept, text[at:]))
 
 
 def is_alike(sent: Form, kept: Form) -> bool:

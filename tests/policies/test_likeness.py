@@ -1,5 +1,7 @@
 """The same words in another manner, and other words."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 from policies.likeness import (
     Form,
     Peeled,
+    _drop_blocks,
+    _tidy,
     count_squashed,
     find_wrapping,
     is_alike,
@@ -161,3 +165,40 @@ def test_what_stands_around_the_newest_message(text: str, wrapping: Peeled, peel
 )
 def test_common_words(one: str, other: str, least: float, most: float) -> None:
     assert least <= share_words(one, other) <= most
+
+
+def pattern_of_blocks(text: str) -> str:
+    """What is meant, in one pattern; its time grows with the square of open tags."""
+    blocks = r"<([A-Za-z][\w-]{0,30})(?:\s[^<>]*)?>.*?</\1\s*>|<!--.*?-->"
+    return re.sub(blocks, "", text, flags=re.DOTALL)
+
+
+PIECES = [
+    "<b>",
+    "</b>",
+    "<br>",
+    "<b x='1'>",
+    "</b >",
+    "<!--",
+    "-->",
+    "<",
+    ">",
+    "-",
+    "a",
+    "雨",
+    "\n",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_blocks_go_as_the_pattern_says(text: str) -> None:
+    marked = f"<i>{text}"
+    assert _tidy(pattern_of_blocks(marked)) in {*Form(marked).stripped, ""}
+    assert _drop_blocks(marked) == pattern_of_blocks(marked)
+
+
+def test_tags_that_nobody_closes_are_each_looked_at_once() -> None:
+    """A pattern took minutes for a page of <br>, and the whole program waited."""
+    page = "a line<br>\n<li>an item\n" * 50_000
+    assert _drop_blocks(page) == page
+    assert Form(page + "<think>no</think>").stripped[1].endswith("an item")
