@@ -9,9 +9,11 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
-from bench.hammer import MODES, hammer
+from bench.hammer import MODES, _chunks, _tokens, hammer
+from bench.hammer_proof import Reply, Token, prove
 from gateway.backends.base import Call, Purpose
 from gateway.backends.llama_cpp import LlamaCpp
 from gateway.demo.llama import LlamaInstall, LlamaServer
@@ -148,6 +150,55 @@ async def test_a_slot_is_free_again_after_a_client_left(start_llama: Start) -> N
         assert not any(slot.is_busy for slot in await backend.slot_care.read_slots())
         assert backend.slot_care.in_flight() == 0
         await backend.aclose()
+
+
+async def test_the_proof_finds_what_pinning_beside_a_cache_in_memory_does(
+    llama_install: LlamaInstall, start_llama: Start, tmp_path: Path
+) -> None:
+    """The failure that all this keeps away is real: a prompt that the server kept in memory is
+    loaded into the slot in which another's reply is being written."""
+    owls = {"role": "user", "content": "Sulmek sells owls. " * 20}
+    name = {"role": "user", "content": "My name is Vorlin. Say my name, then say hello to me."}
+    async with (
+        start_llama(window=1024, slots=2, pinned=False) as server,
+        aiohttp.ClientSession(server.url) as session,
+    ):
+        await say_in_slot_0(session, owls)
+        began = asyncio.Event()
+        reply = asyncio.create_task(say_in_slot_0(session, name, began))
+        await began.wait()
+        await say_in_slot_0(session, owls)
+        tokens, prompt_tokens = await reply
+    said = Reply("Vorlin", (name,), tokens, prompt_tokens)
+    proof = await prove(
+        llama_install, [said], {"Vorlin", "Sulmek"}, window=1024, log=tmp_path / "proof.log"
+    )
+    assert len(proof.foreign) == 1, said.text
+
+
+async def say_in_slot_0(
+    session: aiohttp.ClientSession, message: dict[str, str], began: asyncio.Event | None = None
+) -> tuple[tuple[Token, ...], int]:
+    """A reply's tokens and the tokens of its prompt; began: set at its first token."""
+    body = {
+        "messages": [message],
+        "max_tokens": 16,
+        "temperature": 0,
+        "logprobs": True,
+        "top_logprobs": 1,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "id_slot": 0,
+    }
+    tokens: list[Token] = []
+    prompt_tokens = 0
+    async with session.post("/v1/chat/completions", json=body) as answer:
+        async for chunk in _chunks(answer):
+            tokens += _tokens(chunk)
+            prompt_tokens = (chunk.get("usage") or {}).get("prompt_tokens", prompt_tokens)
+            if tokens and began is not None:
+                began.set()
+    return tuple(tokens), prompt_tokens
 
 
 @pytest.mark.parametrize("mode", MODES)
