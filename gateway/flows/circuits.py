@@ -67,10 +67,10 @@ class Circuits:
         try:
             yield Passage(self, backend, is_probe=found.probing)
         except UpstreamFault as fault:
-            self._learn(backend, fault)
+            self._learn(backend, fault, is_probe=found.probing)
             raise
         except BaseException:  # the client left, or a fault of our own: no word about the backend
-            self._put(backend, circuits.note_nothing(self._of(backend)))
+            self._learn_nothing(backend, is_probe=found.probing)
             raise
         self._put(backend, circuits.note_success(self._of(backend)))
 
@@ -78,15 +78,20 @@ class Circuits:
         """An answer began."""
         self._put(backend, circuits.note_beginning(self._of(backend), self._rules_of(backend)))
 
-    def _learn(self, backend: str, fault: UpstreamFault) -> None:
+    def _learn(self, backend: str, fault: UpstreamFault, *, is_probe: bool) -> None:
         circuit = self._of(backend)
         if fault.is_ours:
-            self._put(backend, circuits.note_nothing(circuit))
+            self._learn_nothing(backend, is_probe=is_probe)
         elif fault.kind in _OF_THE_REQUEST:
             self._put(backend, circuits.note_success(circuit))
-        else:
+        elif is_probe or not circuit.probing:
             rules = self._rules_of(backend)
             self._put(backend, circuits.note_failure(circuit, rules, self._clock()))
+
+    def _learn_nothing(self, backend: str, *, is_probe: bool) -> None:
+        """A call that began before the circuit opened does not free the place of the probe."""
+        if is_probe:
+            self._put(backend, circuits.note_nothing(self._of(backend)))
 
     def _put(self, backend: str, circuit: Circuit) -> None:
         before = self._of(backend)

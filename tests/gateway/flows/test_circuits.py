@@ -113,6 +113,29 @@ def test_a_probe_without_an_outcome_frees_its_place(
     assert (circuits.state("a"), circuits.is_passable("a")) == ("half-open", True)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        GeneratorExit(),
+        UpstreamFault(FaultKind.SERVER, "it failed"),
+        UpstreamFault(FaultKind.TIMEOUT, "its client gives up", is_ours=True),
+    ],
+)
+def test_a_call_from_before_says_nothing_of_the_probe(
+    circuits: Circuits, clock: HandClock, error: BaseException
+) -> None:
+    """One request at a time, however old calls end meanwhile."""
+    with pytest.raises(type(error)), circuits.call("a"):
+        fail(circuits, FaultKind.SERVER, times=2)
+        clock.ms += 15_000
+        probe = circuits.call("a")
+        assert probe.__enter__().is_probe
+        raise error
+    assert (circuits.state("a"), circuits.is_passable("a")) == ("half-open", False)
+    probe.__exit__(None, None, None)
+    assert circuits.state("a") == "closed"
+
+
 def test_opening_and_closing_are_logged_once(
     circuits: Circuits, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
