@@ -8,7 +8,7 @@ words alone: a history is recognised only by a message that the gateway itself p
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -172,6 +172,10 @@ def _place_aligned(
     assert asked is not None
     if aligned.offset == 0 and not conversation.resends:
         transcript.mark_resending(connection, conversation.pk)
+    return _placement(conversation, asked, aligned)
+
+
+def _placement(conversation: ConversationRow, asked: Node, aligned: Aligned) -> Placement:
     return Placement(
         conversation, asked, aligned.offset, depths=aligned.depths, notes=aligned.notes
     )
@@ -249,16 +253,30 @@ def _same_key(connection: Connection, incoming: Incoming, owner_pk: int) -> Plac
     conversation = transcript.conversation_by_pk(connection, owner_pk, conversation_pk)
     assert conversation is not None
     asked = transcript.node_by_pk(connection, message_pk)
-    if asked.content != transcript.content_digest(incoming.canonicals[-1]) or not _is_named(
-        connection, incoming, conversation
-    ):
+    found = None
+    if _is_named(connection, incoming, conversation):
+        found = _same_question(connection, incoming, conversation, asked)
+    if found is None:
         raise Conflict(
             "This Idempotency-Key was used for another message; choose a new key.",
             code="idempotency_key_reused",
         )
     head = _head(connection, conversation)
-    is_newest = head is None or asked.pk in (head.pk, head.parent_pk)
-    return Placement(conversation, asked, max(0, asked.depth - len(incoming.chain)), is_newest)
+    return replace(found, moves_head=head is None or asked.pk in (head.pk, head.parent_pk))
+
+
+def _same_question(
+    connection: Connection, incoming: Incoming, conversation: ConversationRow, asked: Node
+) -> Placement | None:
+    """The place of a request that asks what this message asked; None where it asks another."""
+    same = asked.content == transcript.content_digest(incoming.canonicals[-1])
+    if len(incoming.chain) > 1 and not (same and asked.chain == incoming.chains[-1]):
+        _, _, aligned = _known(connection, incoming, conversation)
+        if aligned is not None and not aligned.fresh and aligned.parent == asked:
+            return _placement(conversation, asked, aligned)
+    if not same:
+        return None
+    return Placement(conversation, asked, max(0, asked.depth - len(incoming.chain)))
 
 
 def _is_named(connection: Connection, incoming: Incoming, conversation: ConversationRow) -> bool:

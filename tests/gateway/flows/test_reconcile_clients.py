@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import Conflict
 from gateway.wire.json_text import loads
 from tests.gateway.house import House, Say, assistant, system, user
 
@@ -144,6 +145,21 @@ async def test_a_swipe_with_a_note_is_a_sibling(house: House) -> None:
         "SELECT count(*) FROM messages WHERE role = 'assistant' AND depth = :d", d=8
     )
     assert replies == [(2,)]
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+async def test_a_key_sent_again_with_a_note_is_the_same_question(house: House, depth: int) -> None:
+    chat = Chat(house)
+    for at in range(4):
+        await chat.say(f"Turn {at}.", lambda told: at_depth(told, depth, user(NOTE)))
+    told = at_depth([*chat.history, user("And now?")], depth, user(NOTE))
+    first = await house.say(*told, id="c", key="k1")
+    again = await house.say(*told, id="c", key="k1")
+    assert again.bytes == first.bytes
+    assert transcript(house)[-2] == "And now?"
+    other = at_depth([*chat.history, user("Or then?")], depth, user(NOTE))
+    with pytest.raises(Conflict):
+        await house.say(*other, id="c", key="k1")
 
 
 async def test_replies_that_were_asked_for_at_once_are_siblings(house: House) -> None:
