@@ -162,6 +162,7 @@ class SlotKeeper:
         self._count = 0
         self._typical = _FIRST_GUESS
         self._forgotten: OrderedDict[str, None] = OrderedDict()
+        self._restored: dict[int, str] = {}
 
     # --- asking for a slot -----------------------------------------------------------------------
 
@@ -389,6 +390,7 @@ class SlotKeeper:
         if self.pinned:
             kept = self.slots[: total or 1]
             self.slots = kept + [Slot(number) for number in range(len(kept), total or 1)]
+            self._settle_owners()
             for waiter in self._line.everybody():
                 target = waiter.wish.target
                 if target is not None and self._numbered(target) is None:
@@ -396,10 +398,19 @@ class SlotKeeper:
         self._dispatch()
 
     def restore(self, owners: Mapping[int, str]) -> None:
-        """Who was served where before this program began; what else is there is not known."""
-        for number, conversation in sorted(owners.items()):
+        """Who was served where before this program began; what else is there is not known. Slots
+        that are not known yet get theirs when the server says that it has them."""
+        self._restored = dict(owners)
+        self._settle_owners()
+
+    def _settle_owners(self) -> None:
+        for number, conversation in sorted(self._restored.items()):
             slot = self._numbered(number)
-            if slot is not None and slot.used == 0 and self._owned_by(conversation) is None:
+            if slot is None:
+                continue
+            del self._restored[number]
+            is_gone = conversation in self._forgotten
+            if slot.used == 0 and not is_gone and self._owned_by(conversation) is None:
                 slot.owner = conversation
                 slot.holds.add(conversation)
 

@@ -411,6 +411,16 @@ async def test_owners_are_restored_once_and_only_where_nobody_was() -> None:
     assert await serve(keeper, "b") == 1
 
 
+async def test_owners_are_restored_before_the_server_said_how_many_slots_it_has() -> None:
+    keeper = make_keeper(None)
+    keeper.restore({0: "a", 1: "b", 2: "c", 7: "z"})
+    keeper.forget("c")
+    assert [slot.owner for slot in keeper.slots] == ["a"]
+    keeper.resize(4)
+    assert [slot.owner for slot in keeper.slots] == ["a", "b", None, None]
+    assert await serve(keeper, "b") == 1
+
+
 async def test_other_numbers_of_slots() -> None:
     keeper = make_keeper(1)
     running = await keeper.lease(Wish("chat", "a"))
