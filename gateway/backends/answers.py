@@ -31,7 +31,17 @@ class Course:
     not stand in a fault's words.
     """
 
-    __slots__ = ("_backend", "_begun", "_ended", "_given", "_held", "_secrets", "_seen", "fault")
+    __slots__ = (
+        "_backend",
+        "_begun",
+        "_ended",
+        "_flows",
+        "_given",
+        "_held",
+        "_secrets",
+        "_seen",
+        "fault",
+    )
 
     def __init__(self, backend: str, secrets: tuple[str, ...] = ()) -> None:
         self._backend = backend
@@ -40,6 +50,7 @@ class Course:
         self._begun: set[int] = set()
         self._ended: set[int] = set()
         self._given = False
+        self._flows = False
         self._seen = False
         self.fault: UpstreamFault | None = None
 
@@ -60,13 +71,18 @@ class Course:
 
     def take(self, parsed: Any, data: bytes | None = None) -> list[Chunk]:
         """Take one decoded chunk; `data` is its JSON, None to have it encoded."""
+        if self._flows and data is not None and _is_plain(parsed):
+            return [Chunk(data, parsed)]
+        chunks = self._take(parsed, data)
+        self._flows = self._given and self._in_first and self.fault is None
+        return chunks
+
+    def _take(self, parsed: Any, data: bytes | None) -> list[Chunk]:
         if self.fault is not None:
             return []
         if isinstance(parsed, dict) and "prompt_progress" in parsed:
             return []  # llama.cpp reads the prompt; nothing of the answer is here yet
         self._seen = True
-        if data is not None and self._given and self._in_first and _is_plain(parsed):
-            return [Chunk(data, parsed)]
         if not isinstance(parsed, dict):
             return self.fail(self._malformed("a chunk that is no object"))
         if parsed.get("error") and not self.ended:
@@ -136,6 +152,7 @@ class Course:
         """End in a fault, marked partial where chunks were given."""
         if self.fault is None:
             self.fault = fault.after_part() if self._given else fault
+        self._flows = False
         return []
 
     def fail_malformed(self, what: str) -> None:
@@ -213,8 +230,9 @@ class AnswerReader:
 
     def _take_events(self, events: list[tuple[str, bytes]], at_end: bool = False) -> list[Chunk]:
         chunks: list[Chunk] = []
+        course = self.course
         for field, payload in events:
-            if self.done or self.fault is not None:
+            if self.done or course.fault is not None:
                 break
             if field == DATA:
                 self._take_data(payload, chunks, at_end)
@@ -225,11 +243,12 @@ class AnswerReader:
         return chunks
 
     def _take_data(self, payload: bytes, chunks: list[Chunk], at_end: bool) -> None:
-        if payload.strip() == b"[DONE]":
+        said = payload.strip()
+        if said == b"[DONE]":
             self._explain()
             chunks += self.course.close()
             self.done = True
-        elif payload.strip():
+        elif said:
             try:
                 parsed = loads(payload)
             except ValueError:
@@ -363,6 +382,7 @@ def _is_plain(parsed: Any) -> bool:
             and len(delta) == 1
             and type(delta["content"]) is str
             and not parsed.get("error")
+            and "prompt_progress" not in parsed
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return False

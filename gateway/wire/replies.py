@@ -209,6 +209,11 @@ class ChoiceBuilder:
         if not delta:
             return
         self._read = None
+        content = delta.get("content")
+        if len(delta) == 1 and type(content) is str:  # as nearly all are
+            self._content_seen = True
+            self._content.append(content)
+            return
         for key, value in delta.items():
             if value is not None:
                 take = _TAKERS.get(key)
