@@ -227,11 +227,14 @@ class SlotKeeper:
     def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
         if not self._line or (not self.pinned and self.in_flight >= (self.total or math.inf)):
             return None
+        is_reading = self._reader is not None and self._is_bounded
+        if is_reading and not self._line.count("wipe"):
+            return None
         now = self._clock()
         for waiter in self._line.candidates(now):
             if waiter.ready.done():
                 continue  # it left, and takes itself out of the line as soon as it runs
-            if self._reader is not None and waiter.wish.purpose != "wipe" and self._is_bounded:
+            if is_reading and waiter.wish.purpose != "wipe":
                 return None
             is_placed, slot = self._place(waiter, now)
             if is_placed:

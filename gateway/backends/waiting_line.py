@@ -115,10 +115,11 @@ class Line(Generic[L]):
         """The first of each conversation in the order in which they should be served. The line
         must not change meanwhile."""
         yield from self._heads(_RANKS["wipe"])
-        for rank in _BACKGROUND:
+        for rank in filter(self._sizes.__getitem__, _BACKGROUND):
             yield from (head for head in self._heads(rank) if self.is_overdue(head, now))
         for rank in range(_CHATS, len(self._queues)):
-            yield from self._heads(rank)
+            if self._sizes[rank]:
+                yield from self._heads(rank)
 
     def waiting(self, purpose: Reason, conversation: str) -> list[Waiter[L]]:
         """Everybody of one conversation who waits for this purpose, first come first."""
