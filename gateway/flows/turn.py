@@ -187,9 +187,10 @@ class Turn:
         done = await settle(ctx, prepared.begun.attempt_pk, work)
         tell_end(ctx, prepared.setting, ending, done.moved_by)
         tell_span(self.span, ending)
-        self._keep_prefix(ending)
-        if ending.reply is not None:
-            self._look_ahead()
+        if not done.is_gone:  # of what was deleted nothing is remembered either
+            self._keep_prefix(ending)
+            if ending.reply is not None:
+                self._look_ahead()
         self._warn_half_read(ending)
         if done.due_ms is not None:
             ctx.ring(done.due_ms)
@@ -268,7 +269,8 @@ class Turn:
         if step.step == "smaller":
             self.prepared = await prepare_smaller(*place, failed, fault)
         elif step.step == "again":
-            self.prepared = await prepare_again(*place, self.tiers, failed)
+            tiers = [] if self.is_sent else self.tiers  # headers may have left during a wait
+            self.prepared = await prepare_again(*place, tiers, failed)
         else:
             self.first_fault = first
             self.is_moving = True

@@ -364,10 +364,11 @@ class Ending:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What the second commit left. due_ms: when the next job is due, if one is new. moved_by: what
-    moved the prefix, as it was stored."""
+    moved the prefix, as it was stored. is_gone: nothing, because the conversation was deleted."""
 
     due_ms: int | None = None
     moved_by: str | None = None
+    is_gone: bool = False
 
 
 def _reply(
@@ -394,7 +395,7 @@ def finish_turn(
     reply: Node | None = None
     conversation = begun.conversation
     if not attempts.is_there(connection, begun.attempt_pk):
-        return Finished()
+        return Finished(is_gone=True)
     moved_by = _moved_by(connection, begun, setting, ending)
     if ending.reply is not None:
         said = [(ending.reply, ending.finish_reason), *ending.alternatives]

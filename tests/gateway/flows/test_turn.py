@@ -11,8 +11,9 @@ import pytest
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import ContextLengthExceeded, NotFound, StorageFailed, UpstreamFailed
+from gateway.flows.erase import erase_conversation
 from gateway.wire.json_text import loads
-from tests.gateway.house import House, Say, assistant, delta, deltas, user
+from tests.gateway.house import House, Say, assistant, delta, deltas, system, user
 
 LONG = "word " * 40
 
@@ -41,6 +42,21 @@ async def test_the_question_is_committed_before_the_call_and_the_reply_before_th
     ]
     assert told == [[("user", "hi")]]
     assert ends == [([("user", "hi"), ("assistant", "Reply 1.")], "done")]
+
+
+async def test_what_is_deleted_under_a_turn_is_remembered_nowhere(house: House) -> None:
+    """Not by the books in memory either, whose entry would be that of nobody (law 10)."""
+    house.local.can_prefill = True
+    house.restart()
+    turn = await house.open(system("He is a spy."), user("word " * 700), id="c")
+    gone = house.conversation("c")
+    stream = turn.stream()
+    await anext(stream)
+    await erase_conversation(house.ctx, lambda connection: gone, stop_work=lambda pk: None)
+    async for _ in stream:
+        pass
+    ctx = house.ctx
+    assert (ctx.prefixes.size, ctx.prefills._newest, ctx.views._tails) == (0, {}, {})
 
 
 async def test_a_whole_answer_is_stored_before_it_is_given(house: House) -> None:
@@ -341,6 +357,18 @@ async def test_once_headers_left_the_backend_stays(house: House) -> None:
     turn = await house.open(user("hi"), model="both")
     turn.is_sent = True
     with pytest.raises(UpstreamFault):
+        await house.relay(turn)
+    assert house.cloud.calls == []
+
+
+async def test_nor_does_it_change_where_a_second_attempt_does_not_fit(house: House) -> None:
+    """The server was started anew with another template between the two."""
+    house.local.window_tokens = 4_000
+    house.local.answers = [fault(FaultKind.EMPTY)]
+    turn = await house.open(user("y " * 1_700), model="both")
+    turn.is_sent = True
+    house.local.counts = lambda messages: 9_000
+    with pytest.raises(ContextLengthExceeded):
         await house.relay(turn)
     assert house.cloud.calls == []
 
