@@ -16,10 +16,16 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _NUDGE = re.compile(
-    r"\[\s*(?:continue (?:your|the|from|writing|this)|contin[uú]a (?:tu|el|con|escribiendo)"
-    r"|продолж(?:и|ай|ите|айте) (?:своё|свое|свой|последн|писать|с)"
+    r"\[\s*(?:continue (?:writing )?(?:from )?(?:where you (?:left off|stopped)"
+    r"|(?:your|the|this) (?:(?:last|latest|previous|following|preceding|above) )?"
+    r"(?:message|reply|response|output|post)\b)"
+    r"|contin[uú]a (?:escribiendo )?(?:con )?(?:tu|el|la|este|esta) "
+    r"(?:[uú]ltim[oa] |anterior )?(?:mensaje|respuesta)\b"
+    r"|продолж(?:и|ай|ите|айте) (?:писать )?(?:(?:сво\w+|последн\w+|предыдущ\w+|эт\w+) )*"
+    r"(?:сообщени|ответ|реплик)"
     r"|(?:最後|前|直前)の(?:メッセージ|発言|返信)(?:の続き|を続け)"
-    r"|(?:请|請)?(?:继续|繼續|接着|接著)(?:你|写|寫|上|最后|最後)"
+    r"|(?:请|請)?(?:继续|繼續|接着|接著)(?:写|寫)?你?的?(?:上|最后|最後)?一?[条條个個段]?"
+    r"(?:消息|訊息|信息|回复|回覆|回答|发言|發言)"
     r"|(?:마지막|이전) (?:메시지|답변|대사)(?:를|을) (?:이어|계속))[^\]]{0,400}\]",
     re.IGNORECASE,
 )
@@ -32,5 +38,6 @@ def is_filler(text: str) -> bool:
 
 def is_nudge(text: str) -> bool:
     """Whether a message only asks the model to go on with its last one, as "[Continue your last
-    message without repeating its original content.]" does. A person's "[continue]" is none."""
+    message without repeating its original content.]" does. A person's "[continue]" is none, nor is
+    "[Continue the scene: she opens the letter]", which says what is to come."""
     return _NUDGE.fullmatch(text.strip()) is not None

@@ -27,10 +27,14 @@ def test_fillers(text: str) -> None:
     "text",
     [
         "[Continue your last message without repeating its original content.]",
+        "[Continue the following message. Do not include ANY parts of the original message.]",
+        "[Continue from where you left off.]",
         "[Continúa tu último mensaje sin repetirlo.]",
+        "[Continúa con tu última respuesta.]",
         "[Продолжи своё последнее сообщение.]",
         "[最後のメッセージの続きを書いてください。]",
         "[请继续你上一条消息，不要重复。]",
+        "[繼續寫你的最後一段回覆]",
         "[마지막 메시지를 이어서 써 주세요.]",
     ],
 )
@@ -50,6 +54,12 @@ def test_nudges(text: str) -> None:
         "[OOC: let us begin anew]",
         "[She starts a new chat with him.]",
         "[Start]",
+        "[Continue the scene. Anna finds the letter under the bed.]",
+        "[Continue from here, but she tells him that her name is Vera]",
+        "[Continúa con la escena: Ana abre la carta]",
+        "[Продолжи сцену: Анна находит письмо]",
+        "[继续写她打开门发现信的场景]",
+        "[请继续上一幕，她说出真名]",
     ],
 )
 def test_a_persons_words_are_neither(text: str) -> None:
