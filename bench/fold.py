@@ -31,9 +31,11 @@ from gateway.demo.script import messages
 
 WINDOW, SLOTS = 8_192, 2
 FOLDS = 5
-PAUSE_SECONDS = 13.0
+PAUSE_SECONDS = 18.0
 """Between a reply's end and the person's next message, in which a person reads some 20 words and
 writes the 1,900 characters of the script: whoever types needs minutes."""
+OTHER_CHARS = 950
+"""Of each message of the second person, who talks in the middle of every pause."""
 REPLY_TOKENS = 24
 MOST_SECONDS = 450.0
 _START_SECONDS = 180.0
@@ -49,9 +51,9 @@ backends:
   recorder: {{kind: scripted, refusals: 0, truncations: 0}}
 policies:
   # The numbers of local-fold, which is made for 64k tokens, scaled to a slot of 8,192: of English
-  # this model takes about 3.9 characters to a token, so a fold leads from 3.0k to 1.6k tokens.
+  # this model takes about 3.9 characters to a token, so a fold leads from 2.8k to 1.3k tokens.
   small-fold:
-    view: {{start: 11_000, ceiling: 18_000, headroom: 5_000, keep: 4_000}}
+    view: {{start: 10_400, ceiling: 17_000, headroom: 5_400, keep: 3_000}}
     chapters: {{split: 9_000, length: 400, stack: 1_600}}
     gist: {{length: 400}}
     summaries: {{backends: [recorder], delay: 1s}}
@@ -165,11 +167,11 @@ async def measure(*, prefill: bool, folder: Path) -> dict[str, Any]:
 
 async def _talk(client: Client, *, prefill: bool) -> dict[str, Any]:
     person = Person("person", messages())
-    other = Person("other", islice(messages(), 20, None))
+    other = Person("other", (said[:OTHER_CHARS] for said in islice(messages(), 20, None)))
     began = perf_counter()
     _tell(
-        f"each of two persons pauses {PAUSE_SECONDS:g} s between a reply and the next message of "
-        "about 1,900 characters: nobody types as fast"
+        f"the person pauses {PAUSE_SECONDS:g} s between a reply and the next message of about "
+        f"1,900 characters (nobody types as fast); in the middle another says {OTHER_CHARS}"
     )
     beside: asyncio.Task[None] | None = None
     while person.folds < FOLDS and perf_counter() - began < MOST_SECONDS:
