@@ -236,12 +236,15 @@ class SlotCare:
 
     async def _wipe_shared(self) -> None:
         """Nothing new begins meanwhile. A busy slot needs no wipe: what it did not share with the
-        prompt that is read there is gone already.
+        prompt that is read there is gone already, unless that is the deleted conversation's own.
 
         No slot is named: a named one may become busy before the wipe is there, and would lose the
         cache under its reply. The server gives each text, being like nothing it has, the slot that
         was used least recently, and says which.
         """
+        if self.keeper.serves_deleted:
+            what = f"The backend {self._backend} still answers what was deleted meanwhile"
+            raise UpstreamFault(FaultKind.OVERLOADED, what, is_ours=True)
         self.keeper.hold()
         try:
             slots = await self._read_settled()

@@ -163,6 +163,7 @@ class SlotKeeper:
         self._typical = _FIRST_GUESS
         self._forgotten: OrderedDict[str, None] = OrderedDict()
         self._restored: dict[int, str] = {}
+        self._leases: set[Lease] = set()
 
     # --- asking for a slot -----------------------------------------------------------------------
 
@@ -328,6 +329,7 @@ class SlotKeeper:
         lease = Lease(self, wish, number, is_own, max(0.0, now - waiter.since), now, width)
         if wish.purpose != "wipe":
             self._reader = lease
+        self._leases.add(lease)
         self.in_flight += width
         if slot is not None:
             slot.lease = lease
@@ -360,6 +362,7 @@ class SlotKeeper:
     def take_back(self, lease: Lease, is_settled: bool) -> None:
         """As Lease.end."""
         self._typical += _WEIGHT * (self._clock() - lease.began - self._typical)
+        self._leases.discard(lease)
         self.in_flight -= lease.width
         slot = self._slot_of(lease)
         if slot is not None:
@@ -439,6 +442,11 @@ class SlotKeeper:
             if conversation in slot.holds or not slot.is_known:
                 slot.is_dirty = True
         self._dispatch()
+
+    @property
+    def serves_deleted(self) -> bool:
+        """Whether a request of a deleted conversation is still under way."""
+        return any(lease.wish.conversation in self._forgotten for lease in self._leases)
 
     @property
     def dirty(self) -> list[int]:

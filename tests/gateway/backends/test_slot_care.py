@@ -272,6 +272,20 @@ async def test_a_shared_slot_that_works_for_nobody_any_more_is_waited_for() -> N
     assert "a" not in [slot.text for slot in server.slots]
 
 
+async def test_a_shared_slot_is_not_wiped_before_the_deleted_reply_is_over() -> None:
+    """Else its outbox entry would be done, and the slot kept what was read."""
+    server = Server(slots=[Slot("a"), Slot("b")])
+    care = make_care(server, "shared")
+    async with serving(care, server, "a"):
+        server.slots[0].busy_looks = 1_000
+        care.forget("a")
+        with pytest.raises(UpstreamFault, match="still answers"):
+            await care.wipe()
+        server.slots[0].busy_looks = 0
+    await care.wipe()
+    assert "a" not in [slot.text for slot in server.slots]
+
+
 async def test_nobody_is_served_while_shared_slots_are_wiped() -> None:
     server = Server(slots=[Slot("a", busy_looks=3)])
     care = make_care(server, "shared")
