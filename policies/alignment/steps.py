@@ -88,14 +88,17 @@ class Sorter:
 
     def _unmatched(self, role: str) -> tuple[list[str], list[str]]:
         """Texts of one role that stand between the pairs, and behind them; of the latter not the
-        newest message where it stands alone: it is what a person says now."""
+        only one that is no known note: it is what a person says now."""
         sent, last = self.eye.sent, self.pairs[-1].sent
         found = {pair.sent for pair in self.pairs}
-        end = len(sent) - (len(sent) - last == 2)
-        between = range(self.pairs[0].sent + 1, last)
+        between = [at for at in range(self.pairs[0].sent + 1, last) if at not in found]
+        behind = range(last + 1, len(sent))
+        notes = [at for at in behind if self.eye.is_note(at)]
+        if len(behind) - len(notes) > 1:
+            notes = list(behind)
         return (
-            [sent[at].text.strip() for at in between if at not in found and sent[at].role == role],
-            [sent[at].text.strip() for at in range(last + 1, end) if sent[at].role == role],
+            [sent[at].text.strip() for at in between if sent[at].role == role],
+            [sent[at].text.strip() for at in notes if sent[at].role == role],
         )
 
     def _is_filled(self, i: int, j: int) -> bool:
