@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from gateway.backends.base import Backend, Call, Chunk, Completion
 from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded, Forbidden
+from gateway.flows.align import find_by_contents
 from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
@@ -202,18 +203,33 @@ async def open_chat(
     what = incoming.auxiliary
     if what is None:
         return await open_turn(ctx, incoming, request_id, deadline)
-    link = await ctx.store.read(_find_link, incoming)
+    link, is_private = await ctx.store.read(_look_up, incoming)
     if what.how == "shape" and link is not None:
         return await open_turn(ctx, incoming, request_id, deadline)
-    return await _open(ctx, incoming, request_id, what, link, deadline)
+    return await _open(ctx, incoming, request_id, what, link, is_private, deadline)
 
 
-def _find_link(connection: Connection, incoming: Incoming) -> ConversationRow | None:
-    """The conversation that the client named, if it is one of the owner's."""
+def _look_up(connection: Connection, incoming: Incoming) -> tuple[ConversationRow | None, bool]:
+    """The conversation that the client named, if it is one of the owner's; and whether the request
+    is about a private one: that or, where none is named, one whose messages it tells."""
     owner_pk = transcript.find_owner(connection, incoming.owner, incoming.user)
-    if owner_pk is None or incoming.conversation is None:
-        return None
-    return transcript.find_conversation(connection, owner_pk, incoming.conversation)
+    if owner_pk is None:
+        return None, False
+    if incoming.conversation is not None:
+        link = transcript.find_conversation(connection, owner_pk, incoming.conversation)
+        if link is not None:
+            return link, link.private
+    return None, _tells_private(connection, incoming, owner_pk)
+
+
+def _tells_private(connection: Connection, incoming: Incoming, owner_pk: int) -> bool:
+    if len(incoming.chain) < 2:
+        return False
+    known = transcript.conversations_by_chain(connection, owner_pk, incoming.chains)
+    pks = {pk for pk, _, anchored in known if anchored}
+    pks.update(find_by_contents(connection, owner_pk, incoming.chain, incoming.canonicals))
+    found = (transcript.conversation_by_pk(connection, owner_pk, pk) for pk in pks)
+    return any(one is not None and one.private for one in found)
 
 
 async def _open(
@@ -222,12 +238,13 @@ async def _open(
     request_id: str,
     what: Auxiliary,
     link: ConversationRow | None,
+    is_private: bool,
     deadline: float | None,
 ) -> AuxiliaryReply:
     if link is not None:
         learn_conversation(link.id)
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
-    settings = _allowed(offer, link)
+    settings = _allowed(offer, is_private)
     for at, setting in enumerate(settings):
         prepared = await _prepare(ctx, incoming, request_id, setting, deadline)
         if prepared is None:
@@ -252,11 +269,11 @@ async def _open(
     )
 
 
-def _allowed(offer: Offer, link: ConversationRow | None) -> list[Setting]:
+def _allowed(offer: Offer, is_private: bool) -> list[Setting]:
     """The tiers that may serve it, those that can now first; a private conversation's requests
     stay on this machine too."""
     settings = list(offer.settings)
-    if offer.is_private or (link is not None and link.private):
+    if offer.is_private or is_private:
         settings = [setting for setting in settings if setting.backend in offer.local]
         if not settings:
             off = {name: why for name, why in offer.off.items() if name in offer.local}

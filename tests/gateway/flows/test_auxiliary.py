@@ -176,6 +176,26 @@ async def test_a_private_conversations_requests_stay_on_this_machine(tmp_path: P
     house.store.close()
 
 
+@pytest.mark.parametrize("trimmed", [0, 2])
+async def test_a_private_history_stays_too_where_no_conversation_is_named(
+    tmp_path: Path, trimmed: int
+) -> None:
+    """A quiet prompt behind the whole history, or its end, from a client without ids."""
+    house = House(tmp_path, PRIVATE)
+    house.cloud.local = False
+    told = [user("我的秘密是 X")]
+    told.append(assistant((await house.say(*told, model="secret")).text))
+    told.append(user("Nobody may know."))
+    told.append(assistant((await house.say(*told, model="secret")).text))
+    asked = [*told[trimmed:], user("[Pause your roleplay. Summarize the most important facts.]")]
+    with pytest.raises(Forbidden):
+        await ask(house, *asked, model="only-cloud")
+    assert house.cloud.calls == []
+    assert (await ask(house, *asked, model="both")).backend.name == "local"
+    await ask(house, user("hi"), assistant("Another reply."), ASK, model="only-cloud")
+    house.store.close()
+
+
 async def test_system_texts_alone_are_a_users_message_where_there_must_be_one(
     tmp_path: Path,
 ) -> None:
