@@ -16,15 +16,16 @@ from sqlalchemy import Connection
 
 from gateway.backends.base import Backend, Call, Chunk, Completion
 from gateway.backends.faults import UpstreamFault
-from gateway.errors import ContextLengthExceeded, Forbidden
+from gateway.errors import ContextLengthExceeded
 from gateway.flows.align import find_by_contents
 from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
-from gateway.flows.offers import Offer, demand_of, find_offer, no_backend
+from gateway.flows.offers import Offer, demand_of, find_offer
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_auxiliary
+from gateway.flows.routes import asker_of, order_aside
 from gateway.flows.sites import Setting, fixed_chars, margin_of
 from gateway.flows.turn import Turn, open_turn
 from gateway.prompts.view import Tail, TailMessage, assemble
@@ -244,7 +245,9 @@ async def _open(
     if link is not None:
         learn_conversation(link.id)
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
-    settings = _allowed(offer, is_private)
+    image_chars = offer.settings[0].image_chars
+    chars = sum(message_chars(message, image_chars) for message in incoming.chain)
+    _, settings = order_aside(asker_of(incoming), offer, link, chars, is_private=is_private)
     for at, setting in enumerate(settings):
         prepared = await _prepare(ctx, incoming, request_id, setting, deadline)
         if prepared is None:
@@ -267,25 +270,6 @@ async def _open(
         "The request is longer than the window of any backend that may serve it. Send less text.",
         param="messages",
     )
-
-
-def _allowed(offer: Offer, is_private: bool) -> list[Setting]:
-    """The tiers that may serve it, those that can now first; a private conversation's requests
-    stay on this machine too."""
-    settings = list(offer.settings)
-    if offer.is_private or is_private:
-        settings = [setting for setting in settings if setting.backend in offer.local]
-        if not settings:
-            off = {name: why for name, why in offer.off.items() if name in offer.local}
-            if off:
-                raise no_backend(offer.model, off)
-            raise Forbidden(
-                f"This conversation is private and stays on this machine, where `{offer.model}` "
-                "has no backend. Ask for a model with a local one.",
-                code="private_conversation",
-                param="model",
-            )
-    return sorted(settings, key=lambda setting: setting.backend not in offer.usable)
 
 
 def _setting_of(offer: Offer, tier: Tier) -> Setting:

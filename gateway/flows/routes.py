@@ -193,16 +193,22 @@ def _find_usable(view: View, backend: str) -> int | None:
 
 
 def order_aside(
-    asker: Asker, offer: Offer, conversation: ConversationRow | None, chars: int
+    asker: Asker,
+    offer: Offer,
+    conversation: ConversationRow | None,
+    chars: int,
+    *,
+    is_private: bool = False,
 ) -> tuple[str, tuple[Setting, ...]]:
     """The rule and the tiers, in order, for a request that is no turn. conversation: to which it
-    belongs, where that is known; chars: its own length.
+    belongs, where that is known; chars: its own length; is_private: it tells of a private one.
 
     Raises as decide: what is private goes nowhere else by the way either.
     """
-    stand = Stand(private=offer.is_private)
+    private = offer.is_private or is_private
+    stand = Stand(private=private)
     if conversation is not None:
-        private = offer.is_private or conversation.private
+        private = private or conversation.private
         stand = Stand(conversation.route, conversation.backend, private)
     candidates = [_candidate(setting, offer, False, asker.has_tools) for setting in offer.settings]
     choice = choose(_facts(asker, offer, chars), stand, candidates, offer.rules)

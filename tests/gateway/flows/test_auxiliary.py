@@ -12,6 +12,7 @@ from gateway.errors import ContextLengthExceeded, Forbidden
 from gateway.flows.auxiliary import AuxiliaryReply, open_chat
 from gateway.flows.reconcile import prepare
 from gateway.flows.turn import Turn
+from gateway.store import transcript
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.requests import parse_chat
 from policies.auxiliary import Auxiliary
@@ -153,6 +154,26 @@ async def test_a_reply_is_cut_to_the_room_there_is_and_the_client_told(house: Ho
     reply = await ask(house, ASK, max_tokens=4_000)
     assert "max_tokens" in reply.dropped
     assert house.local.calls[0].max_tokens < 3_000
+
+
+RULED = (
+    POLICIES
+    + "  ruled:\n    tiers: [{backend: cloud, policy: wide}, {backend: local, policy: small}]\n"
+    + "    rules: [{name: work, when: {tag: work}, tier: local}]\n"
+)
+
+
+async def test_it_goes_where_rules_and_its_conversations_route_say(tmp_path: Path) -> None:
+    """What somebody keeps on one backend does not reach another by way of a title."""
+    house = House(tmp_path, RULED)
+    assert (await ask(house, ASK, model="ruled")).backend.name == "cloud"
+    tagged = await ask(house, ASK, model="ruled", metadata={"tags": ["work"]})
+    assert tagged.backend.name == "local"
+    await house.say("hi", id="c", model="ruled")
+    pk = house.conversation("c").pk
+    house.store.writing(transcript.route_conversation, pk, "local")
+    assert (await ask(house, ASK, id="c", model="ruled")).backend.name == "local"
+    house.store.close()
 
 
 PRIVATE = (
