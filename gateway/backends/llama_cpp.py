@@ -243,9 +243,12 @@ class LlamaCpp:
                     chunks = reader.break_off(fault)
                 else:
                     chunks = reader.feed(data) if data else reader.close()
-                if call.trace.first_token is None and reader.course.started:
-                    call.trace.first_token = loop.time() - waits.began
-                    lease.read()
+                if call.trace.first_token is None:
+                    if reader.course.started:
+                        call.trace.first_token = loop.time() - waits.began
+                        lease.read()
+                    else:
+                        self.slot_care.hear(lease)
                 if chunks:
                     yield chunks
                 if reader.fault is not None:

@@ -37,6 +37,10 @@ LATER_LOOK = 0.25
 """How long a slot whose request was broken off may go on before it is used all the same (the server
 then keeps the next request waiting itself), and how often it is looked at."""
 
+SILENCE_SECONDS = 5.0
+"""How long a server may say nothing of a prompt that it reads before the next is sent all the same.
+It tells after each batch; 512 tokens take two busy cores as long as this."""
+
 NOTICE_SECONDS = 1.5
 """The server looks once a second whether its connections are still there."""
 
@@ -111,7 +115,16 @@ class SlotCare:
             raise
         call.trace.slot, call.trace.is_own = lease.slot, lease.is_own
         call.trace.queued = lease.queued
+        self.hear(lease)
         return lease
+
+    def hear(self, lease: Lease) -> None:
+        """Something was heard of a prompt that is being read: the next one waits on, but not for
+        ever: a server that says nothing holds up nobody else."""
+        if lease.watch is not None:
+            lease.watch.cancel()
+        loop = asyncio.get_running_loop()
+        lease.watch = loop.call_later(SILENCE_SECONDS, lease.pass_on)
 
     def waiting(self) -> int:
         """Chats and auxiliary requests that wait for a slot."""

@@ -2,7 +2,9 @@
 
 Both modes:
 1. One prompt is read at a time: the next request begins when the reply of the one before has
-   begun. The server would read them side by side, and a long one starves the others.
+   begun, or when nothing was heard of it for a while. The server would read them side by side, and
+   a long one starves the others. A chat waits for no background work that is being read: with a
+   slot in front of it in the server's order it is read first there too.
 2. At most `queue` chats and auxiliary requests wait; who comes beyond them is refused at once.
 3. A chat that arrives drops a prefill that runs.
 
@@ -106,10 +108,15 @@ class Lease:
     is_dropped: bool = False
     is_over: bool = False
     on_drop: Callable[[], object] | None = None
+    watch: asyncio.TimerHandle | None = None
 
     def read(self) -> None:
         """The prompt was read: the next one may be, and nothing else is left in this slot."""
         self.keeper.note_read(self)
+
+    def pass_on(self) -> None:
+        """Nothing was heard of this prompt for a while: it keeps nobody waiting any more."""
+        self.keeper.pass_on(self)
 
     def end(self, *, is_settled: bool = True) -> None:
         """The request is over; safe to repeat. is_settled: the server is known to be done with it;
@@ -158,6 +165,7 @@ class SlotKeeper:
         self._clock = clock
         self._line: Line[Lease] = Line(patience)
         self._reader: Lease | None = None
+        self._background_reader: Lease | None = None
         self._holds = 0
         self._count = 0
         self._typical = _FIRST_GUESS
@@ -228,19 +236,26 @@ class SlotKeeper:
     def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
         if not self._line or (not self.pinned and self.in_flight >= (self.total or math.inf)):
             return None
-        is_reading = self._reader is not None and self._is_bounded
-        if is_reading and not self._line.count("wipe"):
+        if self._reader is not None and self._is_bounded and not self._line.count("wipe"):
             return None
         now = self._clock()
         for waiter in self._line.candidates(now):
             if waiter.ready.done():
                 continue  # it left, and takes itself out of the line as soon as it runs
-            if is_reading and waiter.wish.purpose != "wipe":
-                return None
+            if not self._may_read(waiter.wish):
+                continue
             is_placed, slot = self._place(waiter, now)
             if is_placed:
                 return waiter, slot
         return None
+
+    def _may_read(self, wish: Wish) -> bool:
+        """Whether a prompt may be read for this now. `_reader` is a chat or a prefill."""
+        if wish.purpose == "wipe" or not self._is_bounded:
+            return True
+        if self._reader is not None:
+            return False
+        return wish.purpose == "chat" or self._background_reader is None
 
     @property
     def _is_bounded(self) -> bool:
@@ -327,8 +342,10 @@ class SlotKeeper:
         width = 1 if self.pinned else min(wish.width, self.total or wish.width)
         is_own = None if slot is None else slot.owner == wish.conversation
         lease = Lease(self, wish, number, is_own, max(0.0, now - waiter.since), now, width)
-        if wish.purpose != "wipe":
+        if wish.purpose in ("chat", "prefill"):
             self._reader = lease
+        elif wish.purpose != "wipe":
+            self._background_reader = lease
         self._leases.add(lease)
         self.in_flight += width
         if slot is not None:
@@ -355,9 +372,23 @@ class SlotKeeper:
             # A request of nobody (a title, say) holds words of a conversation it does not name.
             slot.is_known = lease.wish.conversation is not None
             slot.holds = set() if lease.wish.conversation is None else {lease.wish.conversation}
+        self.pass_on(lease)
+
+    def pass_on(self, lease: Lease) -> None:
+        """As Lease.pass_on."""
+        if self._stop_reading(lease):
+            self._dispatch()
+
+    def _stop_reading(self, lease: Lease) -> bool:
+        if lease.watch is not None:
+            lease.watch.cancel()
         if self._reader is lease:
             self._reader = None
-            self._dispatch()
+        elif self._background_reader is lease:
+            self._background_reader = None
+        else:
+            return False
+        return True
 
     def take_back(self, lease: Lease, is_settled: bool) -> None:
         """As Lease.end."""
@@ -369,8 +400,7 @@ class SlotKeeper:
             slot.lease = None
             slot.is_settling = not is_settled
             self._touch(slot)
-        if self._reader is lease:
-            self._reader = None
+        self._stop_reading(lease)
         self._dispatch()
 
     def settle(self, number: int) -> None:

@@ -95,6 +95,34 @@ async def test_one_prompt_is_read_at_a_time() -> None:
     assert second.done()
 
 
+async def test_a_chat_waits_for_no_background_work_that_is_read_and_that_waits_for_all() -> None:
+    keeper = make_keeper(4)
+    summary = await keeper.lease(Wish("summary", "a"))
+    chat = await keeper.lease(Wish("chat", "a"))
+    other, title = ask(keeper, "b"), ask(keeper, None, "auxiliary")
+    await tick()
+    assert not other.done() and not title.done()
+    summary.read()
+    summary.end()
+    chat.read()
+    assert (await other).slot == 1
+    other.result().read()
+    assert (await title).slot == 3
+
+
+async def test_a_prompt_of_which_nothing_is_heard_keeps_nobody_waiting() -> None:
+    keeper = make_keeper(2)
+    silent = await keeper.lease(Wish("chat", "a"))
+    other = ask(keeper, "b")
+    await tick()
+    assert not other.done()
+    silent.pass_on()
+    assert (await other).slot == 1
+    silent.read()
+    silent.end()
+    assert keeper.in_flight == 1
+
+
 async def test_a_slot_whose_request_was_broken_off_waits_for_the_server() -> None:
     keeper = make_keeper(1)
     (await keeper.lease(Wish("chat", "a"))).end(is_settled=False)
@@ -478,7 +506,7 @@ class Slots(RuleBasedStateMachine):
         self.time = Time()
         self.waiting: list[asyncio.Task[Lease]] = []
         self.leases: list[Lease] = []
-        self.unread: set[int] = set()
+        self.unread: dict[int, bool] = {}
         self.settling: set[int] = set()
         self.overtaken: dict[asyncio.Task[Lease], Counter[str | None]] = {}
         self.gone: set[str] = set()
@@ -530,7 +558,7 @@ class Slots(RuleBasedStateMachine):
                 assert not dirty or lease.wish.purpose == "wipe"
             self.leases.append(lease)
             if lease.wish.purpose != "wipe":
-                self.unread.add(id(lease))
+                self.unread[id(lease)] = lease.wish.purpose in ("chat", "prefill")
 
     @rule(conversation=NAMES, purpose=PURPOSES, leaves=st.booleans())
     def ask(self, conversation: str | None, purpose: Reason, leaves: bool) -> None:
@@ -568,19 +596,24 @@ class Slots(RuleBasedStateMachine):
 
     def finish(self, lease: Lease, *, is_settled: bool) -> None:
         self.leases.remove(lease)
-        self.unread.discard(id(lease))
+        self.unread.pop(id(lease), None)
         if lease.slot is not None and not is_settled:
             self.settling.add(lease.slot)
         lease.end(is_settled=is_settled)
         lease.end(is_settled=is_settled)
 
     @precondition(lambda self: self.leases)
-    @rule(index=st.integers(0, 99))
-    def read(self, index: int) -> None:
+    @rule(index=st.integers(0, 99), is_heard=st.booleans())
+    def read(self, index: int, is_heard: bool) -> None:
+        """Its reply began; or nothing was heard of it for so long that others go on."""
+
         async def work() -> None:
             lease = self.leases[index % len(self.leases)]
-            self.unread.discard(id(lease))
-            lease.read()
+            self.unread.pop(id(lease), None)
+            if is_heard:
+                lease.read()
+            else:
+                lease.pass_on()
 
         self.run(work)
 
@@ -644,7 +677,8 @@ class Slots(RuleBasedStateMachine):
         keeper = self.keeper
         assert keeper._next() is None, "somebody could go, and nobody told them"
         assert keeper.in_flight == len(self.leases)
-        assert len(self.unread) <= 1
+        assert sum(self.unread.values()) <= 1, "two chats or prefills are read at once"
+        assert len(self.unread) - sum(self.unread.values()) <= 1, "two pieces of background work"
         assert keeper.waiting <= self.queue
         if keeper.pinned:
             taken = [slot.number for slot in keeper.slots if slot.lease is not None]
