@@ -169,7 +169,7 @@ class LlamaServer:
             "--parallel": self._slots,
             # Without a unified cache a slot's window is its equal share of this.
             "--ctx-size": self._slots * self._window,
-            # A request can be given up only between two batches, and one of the default 2,048 tokens
+            # A request can be given up only between two batches; one of the default 2,048 tokens
             # takes two cores six seconds; this is how many are computed at once anyway.
             "--batch-size": 512,
             "--threads": os.cpu_count() or 1,
