@@ -416,7 +416,9 @@ def delete_conversation(
             for table in (attempts, versions, gists, quarantine, jobs, auxiliary)
         )
     )
-    held = sorted(set(connection.execute(readers).scalars()) - set(elsewhere))
+    # Where its next turn leads, its prompt may have been read in ahead: of that there is no row.
+    ahead = {conversation.route, conversation.backend} - {None}
+    held = sorted({*connection.execute(readers).scalars(), *ahead} - set(elsewhere))
     if held:
         connection.execute(
             insert(outbox),

@@ -15,7 +15,8 @@ from gateway.flows.erase import erase_conversation
 from gateway.jobs import queue
 from gateway.settings import Settings
 from gateway.store import memory
-from gateway.store.transcript import ConversationRow
+from gateway.store.transcript import ConversationRow, route_conversation
+from tests.gateway.house import House
 from tests.gateway.seeds import NOW, POLICIES, add_conversation, add_memory, talk
 
 
@@ -104,3 +105,15 @@ async def test_a_reader_in_the_way_of_the_wal_is_told(
         assert await store.checkpoint()
     finally:
         store.close()
+
+
+async def test_where_it_was_sent_by_hand_is_wiped_too(house: House) -> None:
+    """Its prompt may have been read in there before any turn was."""
+    await house.say("hi", id="c", model="both")
+    found = house.conversation("c")
+    house.store.writing(route_conversation, found.pk, "cloud")
+    await erase_conversation(
+        house.ctx, lambda connection: house.conversation("c"), stop_work=lambda pk: None
+    )
+    told = house.rows("SELECT backend, done_ms FROM kv_outbox ORDER BY pk")
+    assert told == [("cloud", None), ("local", None)]
