@@ -156,12 +156,16 @@ def _quotes_chat(text: str) -> bool:
 
 def _is_behind(last: Sent, streamed: bool) -> bool:
     """Whether the newest message is an instruction about the history before it. A person may type
-    such words: from a user they count where nobody waits for a stream, or in brackets."""
+    such words: from a user they count in brackets, or where nobody waits for a stream and they say
+    which task they set. A person's words that are no turn would be stored nowhere."""
     if not any(pattern.search(last.text) for pattern in _BEHIND):
         return False
+    if last.role in ("system", "developer"):
+        return True
     text = last.text.strip()
-    in_brackets = text.startswith("[") and text.endswith("]")
-    return last.role in ("system", "developer") or in_brackets or not streamed
+    if text.startswith("[") and text.endswith("]"):
+        return True
+    return not streamed and _kind_of(text[:_REACH]) != "other"
 
 
 def _kind_of(text: str) -> str:
