@@ -33,9 +33,11 @@ class Call:
     parsed. `params` are the client's other fields, without `messages` and `stream`; each backend
     passes what may pass. `max_tokens` is always sent. `conversation` says whose prompt this is (a
     text that stays the same, None for nobody's): slots belong to conversations. `stable`: so many
-    messages in front (system texts, memory) stay as they are until the next fold. `deadline`: the
-    event loop's seconds at which a client would give up; by then a whole answer has ended, and a
-    streamed one waits in no line of the gateway's. `trace` is filled in by the backend.
+    messages in front (system texts, memory) stay as they are until the next fold. `prompt_chars`:
+    of the prompt; `unread_chars`: of these, what a server that served this conversation before
+    should not hold yet; None where nobody knows. `deadline`: the event loop's seconds at which a
+    client would give up; by then a whole answer has ended, and a streamed one waits in no line of
+    the gateway's. `trace` is filled in by the backend.
     """
 
     messages: tuple[bytes, ...]
@@ -46,6 +48,8 @@ class Call:
     request_id: str
     conversation: str | None = None
     stable: int = 0
+    prompt_chars: int | None = None
+    unread_chars: int | None = None
     deadline: float | None = None
     trace: Trace = field(default_factory=Trace, compare=False)
 

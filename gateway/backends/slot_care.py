@@ -52,6 +52,10 @@ it came from memory."""
 _DEFAULT_SLOTS = 4
 """llama-server started without -np has so many, and they share one cache."""
 
+BRIEF_CHARS = 2_000
+"""Characters of prompt that are read within one small batch (some 500 tokens): less than a second
+on two cores, a few milliseconds on a GPU."""
+
 _NO_SUCH_THING = frozenset({FaultKind.NOT_FOUND, FaultKind.SERVER, FaultKind.BAD_REQUEST})
 """How a server answers that lacks what was asked for: 404, 405, 501."""
 
@@ -108,7 +112,13 @@ class SlotCare:
     async def lease(self, call: Call) -> Lease:
         """Leave to send a call, waited for; told in its trace. Raises as SlotKeeper.lease."""
         try:
-            wish = Wish(call.purpose, call.conversation, width=_width(call))
+            wish = Wish(
+                call.purpose,
+                call.conversation,
+                width=_width(call),
+                is_short=_is_brief(call.prompt_chars),
+                is_warm=_is_brief(call.unread_chars),
+            )
             lease = await self.keeper.lease(wish)
         except QueueFull:
             self.when_refused()
@@ -442,6 +452,10 @@ class SlotCare:
 def _make_noise() -> str:
     """A text that is like nothing else."""
     return " ".join(secrets.token_hex(2) for _ in range(_NOISE_WORDS))
+
+
+def _is_brief(chars: int | None) -> bool:
+    return chars is not None and chars <= BRIEF_CHARS
 
 
 def _width(call: Call) -> int:

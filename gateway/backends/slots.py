@@ -4,7 +4,8 @@ Both modes:
 1. One prompt is read at a time: the next request begins when the reply of the one before has
    begun, or when nothing was heard of it for a while. The server would read them side by side, and
    a long one starves the others. A chat waits for no background work that is being read: with a
-   slot in front of it in the server's order it is read first there too.
+   slot in front of it in the server's order it is read first there too. A chat of which the server
+   should hold all but little waits for no prompt that is being read, and holds up nobody.
 2. At most `queue` chats and auxiliary requests wait; who comes beyond them is refused at once.
 3. A chat that arrives drops a prefill that runs.
 
@@ -236,7 +237,12 @@ class SlotKeeper:
     def _next(self) -> tuple[Waiter[Lease], Slot | None] | None:
         if not self._line or (not self.pinned and self.in_flight >= (self.total or math.inf)):
             return None
-        if self._reader is not None and self._is_bounded and not self._line.count("wipe"):
+        if (
+            self._reader is not None
+            and self._is_bounded
+            and not self._line.has_brief
+            and not self._line.count("wipe")
+        ):
             return None
         now = self._clock()
         for waiter in self._line.candidates(now):
@@ -251,11 +257,18 @@ class SlotKeeper:
 
     def _may_read(self, wish: Wish) -> bool:
         """Whether a prompt may be read for this now. `_reader` is a chat or a prefill."""
-        if wish.purpose == "wipe" or not self._is_bounded:
+        if wish.purpose == "wipe" or not self._is_bounded or self._is_brief(wish):
             return True
         if self._reader is not None:
             return False
         return wish.purpose == "chat" or self._background_reader is None
+
+    def _is_brief(self, wish: Wish) -> bool:
+        """Whether little is to be read: of a warm prompt only where its slot is not another's by
+        now."""
+        if not wish.is_brief or wish.is_short or not self.pinned:
+            return wish.is_brief
+        return self._owned_by(wish.conversation) is not None
 
     @property
     def _is_bounded(self) -> bool:
@@ -341,10 +354,11 @@ class SlotKeeper:
         number = None if slot is None else slot.number
         width = 1 if self.pinned else min(wish.width, self.total or wish.width)
         is_own = None if slot is None else slot.owner == wish.conversation
+        is_brief = self._is_brief(wish)
         lease = Lease(self, wish, number, is_own, max(0.0, now - waiter.since), now, width)
-        if wish.purpose in ("chat", "prefill"):
+        if wish.purpose == "prefill" or (wish.purpose == "chat" and not is_brief):
             self._reader = lease
-        elif wish.purpose != "wipe":
+        elif wish.purpose not in ("chat", "wipe"):
             self._background_reader = lease
         self._leases.add(lease)
         self.in_flight += width

@@ -40,13 +40,21 @@ class Wish:
     """What somebody wants a slot for.
 
     conversation: whose prompt it is, None for nobody's. width: slots taken at once (choices of one
-    request). target: the one slot that is meant.
+    request). target: the one slot that is meant. is_short: little is to be read of the prompt,
+    wherever it goes; is_warm: little, where its conversation was served before.
     """
 
     purpose: Reason
     conversation: str | None = None
     width: int = 1
     target: int | None = None
+    is_short: bool = False
+    is_warm: bool = False
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether this may be read beside a long prompt, if it goes where it was served before."""
+        return self.purpose == "chat" and (self.is_short or self.is_warm)
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +75,12 @@ class Line(Generic[L]):
             OrderedDict() for _ in range(max(_RANKS.values()) + 1)
         ]
         self._sizes = [0] * len(self._queues)
+        self._brief = 0
+
+    @property
+    def has_brief(self) -> bool:
+        """Whether somebody waits of whose prompt little is to be read."""
+        return self._brief > 0
 
     def __len__(self) -> int:
         return sum(self._sizes)
@@ -91,6 +105,7 @@ class Line(Generic[L]):
         rank = _RANKS[waiter.wish.purpose]
         self._queues[rank].setdefault(_key(waiter), deque()).append(waiter)
         self._sizes[rank] += 1
+        self._brief += waiter.wish.is_brief
 
     def remove(self, waiter: Waiter[L]) -> bool:
         """Take out somebody who waits no more; the others keep their places. False if not here."""
@@ -100,6 +115,7 @@ class Line(Generic[L]):
             return False
         theirs.remove(waiter)
         self._sizes[rank] -= 1
+        self._brief -= waiter.wish.is_brief
         if not theirs:
             del self._queues[rank][key]
         return True

@@ -301,6 +301,10 @@ def _prepared(
     if incoming.request.max_tokens and max_tokens < incoming.request.max_tokens:
         dropped = (*dropped, "max_tokens")
     sight, chars = _sight(setting, begun, messages, params), prompt_chars(begun)
+    key = begun.conversation.pk, setting.backend
+    move = ctx.prefixes.compare(
+        key, sight, messages, prompt_chars=chars, image_chars=setting.image_chars
+    )
     call = Call(
         messages=messages,
         params=params,
@@ -309,11 +313,9 @@ def _prepared(
         purpose="chat",
         request_id=request_id,
         conversation=begun.conversation.id,
+        prompt_chars=chars,
+        unread_chars=None if move.expected_chars is None else chars - move.expected_chars,
         stable=sight.leading + sight.memory,
-    )
-    key = begun.conversation.pk, setting.backend
-    move = ctx.prefixes.compare(
-        key, sight, messages, prompt_chars=chars, image_chars=setting.image_chars
     )
     tell_ready(ctx, begun, dropped)
     return Prepared(backend, setting, begun, call, dropped, chars, sight, move)

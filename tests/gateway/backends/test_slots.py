@@ -110,6 +110,33 @@ async def test_a_chat_waits_for_no_background_work_that_is_read_and_that_waits_f
     assert (await title).slot == 3
 
 
+async def test_a_warm_chat_waits_for_no_prompt_and_holds_up_nobody() -> None:
+    keeper = make_keeper(3, background=0)
+    assert await serve(keeper, "warm") == 0
+    reader = await keeper.lease(Wish("chat", "long"))
+    warm = asyncio.create_task(keeper.lease(Wish("chat", "warm", is_warm=True)))
+    stranger = asyncio.create_task(keeper.lease(Wish("chat", "stranger", is_warm=True)))
+    await tick()
+    assert warm.done() and warm.result().slot == 0
+    assert not stranger.done()  # nothing here is warm of it: its whole prompt is to be read
+    reader.read()
+    assert (await stranger).slot == 2  # though the warm one has not begun to reply
+
+
+async def test_short_prompts_are_read_side_by_side_where_slots_are_shared() -> None:
+    keeper = make_keeper(3, pinned=False)
+    leases = [await keeper.lease(Wish("chat", name, is_short=True)) for name in ("あ", "b")]
+    long = await keeper.lease(Wish("chat", "long"))
+    late = ask(keeper, "late")
+    await tick()
+    assert not late.done()
+    long.read()
+    await tick()
+    assert not late.done()  # no slot is left
+    leases[0].end()
+    assert (await late).slot is None
+
+
 async def test_a_prompt_of_which_nothing_is_heard_keeps_nobody_waiting() -> None:
     keeper = make_keeper(2)
     silent = await keeper.lease(Wish("chat", "a"))
