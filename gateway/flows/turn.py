@@ -187,7 +187,9 @@ class Turn:
         done = await settle(ctx, prepared.begun.attempt_pk, work)
         tell_end(ctx, prepared.setting, ending, done.moved_by)
         tell_span(self.span, ending)
-        if not done.is_gone:  # of what was deleted nothing is remembered either
+        if done.is_gone:  # what was deleted is remembered nowhere, also what came in a moment late
+            ctx.views.forget(prepared.begun.conversation.pk)
+        else:
             self._keep_prefix(ending)
             if ending.reply is not None:
                 self._look_ahead()

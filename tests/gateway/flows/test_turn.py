@@ -59,6 +59,25 @@ async def test_what_is_deleted_under_a_turn_is_remembered_nowhere(house: House) 
     assert (ctx.prefixes.size, ctx.prefills._newest, ctx.views._tails) == (0, {}, {})
 
 
+async def test_nor_is_what_is_deleted_in_the_moment_in_which_a_turn_begins(house: House) -> None:
+    """Both commits share a transaction; the view comes to the cache when it was emptied already."""
+    left = []
+    for hops in range(6):
+        said = await house.say("hi", id=f"c{hops}")
+        gone = house.conversation(f"c{hops}")
+        begun = asyncio.ensure_future(house.open(user("more"), id=f"c{hops}"))
+        for _ in range(hops):
+            await asyncio.sleep(0)
+        await erase_conversation(
+            house.ctx, lambda connection, row=gone: row, stop_work=lambda pk: None
+        )
+        turn = await begun
+        if turn.prepared.begun.conversation.id == said.conversation:
+            await house.relay(turn)
+            left += [key for key in house.ctx.views._tails if key[0] == gone.pk]
+    assert left == []
+
+
 async def test_a_whole_answer_is_stored_before_it_is_given(house: House) -> None:
     turn = await house.open(user("hi"), id="c", stream=False)
     completion = await turn.complete()
