@@ -62,6 +62,10 @@ KEEPALIVE_SECONDS = 3.0
 
 ERROR_BODY_BYTES = 65_536
 
+MOST_SLOTS = 1_024
+"""Four times what a llama-server can have: a larger number is an error of it, and no memory is
+spent on it."""
+
 RELEASE_SECONDS = 0.05
 """How long the end of a stream's frame is waited for, so that its connection may serve again: all
 that counts has come."""
@@ -151,7 +155,7 @@ class LlamaCpp:
         if isinstance(window, int) and window > 0:
             self._learn_window(window)
         slots = props.get("total_slots")
-        self.total_slots = slots if isinstance(slots, int) and slots > 0 else None
+        self.total_slots = slots if isinstance(slots, int) and 0 < slots <= MOST_SLOTS else None
         self.slot_care.keeper.resize(self.total_slots)
 
     def _learn_window(self, window: int) -> None:

@@ -16,7 +16,7 @@ from policies.schema.quantities import Chars, Text
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = get_args(Day)
 
-RESERVED = ("route", "home", "first-healthy", "fallback", "migrating")
+RESERVED = ("route", "home", "first-healthy", "fallback", "migrating", "auxiliary")
 """What the header says where no rule of the file decided."""
 
 HOURS_PATTERN = r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"

@@ -40,7 +40,7 @@ async def backend(server: FaultServer, clock: Clock) -> AsyncIterator[LlamaCpp]:
     await backend.aclose()
 
 
-def props(window: int, slots: int = 1) -> Any:
+def props(window: int, slots: Any = 1) -> Any:
     return answer(200, {"default_generation_settings": {"n_ctx": window}, "total_slots": slots})
 
 
@@ -182,6 +182,16 @@ async def test_the_window_is_read_and_believed_for_a_while(
     server.routes["/props"] = props(8192)
     clock.now += PROPS_SECONDS
     assert await backend.window() == 8192
+
+
+@pytest.mark.parametrize("slots", [0, -1, 10**9, "2", None])
+async def test_a_number_of_slots_that_no_server_has_is_none(
+    server: FaultServer, backend: LlamaCpp, slots: Any
+) -> None:
+    """Each slot is kept in memory: a thousand million of them ended the gateway."""
+    server.routes["/props"] = props(4096, slots)
+    assert await backend.window() == 4096
+    assert backend.total_slots is None
 
 
 async def test_a_restarted_server_is_asked_again(server: FaultServer, backend: LlamaCpp) -> None:
