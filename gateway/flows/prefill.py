@@ -146,6 +146,7 @@ class Prefills:
 
     async def aclose(self) -> None:
         """Break off what is being read."""
+        self._newest.clear()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -162,6 +163,9 @@ class Prefills:
     def _end(self, conversation_pk: int, task: asyncio.Task[None]) -> None:
         if self._tasks.get(conversation_pk) is task:
             del self._tasks[conversation_pk]
+            if conversation_pk in self._again:  # said when the task had looked for the last time
+                self._again.discard(conversation_pk)
+                self.memory_grew(conversation_pk)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a prompt could not be read in ahead", exc_info=error)
 

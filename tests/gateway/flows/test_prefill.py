@@ -102,6 +102,30 @@ async def test_the_next_prompt_is_read_in_once_its_chapter_is_there(
     assert said.bytes[:-1] == call.messages[:-1]
 
 
+async def test_a_chapter_that_is_stored_in_the_moment_a_reading_ends_is_read_in_too(
+    place: tuple[House, Reader],
+) -> None:
+    """After the reading looked for the last time whether there is more, and before it is over."""
+    house, reader = place
+    await talk_into_debt(house)
+    (conversation,) = house.rows("SELECT pk FROM conversations")
+    (chapter, *_) = house.pending()
+
+    def store_another() -> None:
+        house.write(chapter[0], conversation[0], "灯台の火が消えた。")
+        house.ctx.prefills.memory_grew(conversation[0])
+
+    def at_the_end() -> None:
+        reader.hold = lambda: None
+        asyncio.get_running_loop().call_soon(store_another)
+
+    reader.hold = at_the_end
+    await grow(house)
+    assert len(reader.read) == 2
+    said = await house.say(line(9), id="c")
+    assert said.bytes[:-1] == reader.read[-1].messages[:-1]
+
+
 async def test_what_was_read_in_is_not_read_again(place: tuple[House, Reader]) -> None:
     house, reader = place
     await talk_into_debt(house)
