@@ -97,10 +97,14 @@ class AuxiliaryReply:
         self.reply = reply = ReplyBuilder()
         with self._running():
             try:
-                with self.ctx.circuits.call(self.setting.backend):
+                with self.ctx.circuits.call(self.setting.backend) as passage:
+                    is_probe = passage.is_probe
                     stream: Any = self.backend.stream(self.call)
                     async with aclosing(stream) as chunks:
                         async for chunk in chunks:
+                            if is_probe:
+                                is_probe = False
+                                passage.note_beginning()
                             reply.feed(chunk.parsed)
                             yield chunk
             except BaseException as error:

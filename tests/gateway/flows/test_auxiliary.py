@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,23 @@ async def test_it_is_streamed_where_the_client_wants_a_stream(house: House) -> N
             said += choice["delta"].get("content") or ""
     assert said == "A title"
     assert house.rows("SELECT prompt_tokens, completion_tokens FROM auxiliary_requests") == [(9, 2)]
+
+
+async def test_an_answer_that_begins_lets_others_come_to_a_half_open_backend(
+    house: House,
+) -> None:
+    """However long it is."""
+    circuits = house.ctx.circuits
+    for _ in range(5):
+        with suppress(UpstreamFault), circuits.call("local"):
+            raise UpstreamFault(FaultKind.SERVER, "it failed")
+    house.clock.ms += 15_000
+    reply = await open_it(house, ASK, stream=True)
+    stream = reply.stream()
+    assert circuits.state("local") == "half-open"
+    await anext(stream)
+    assert (circuits.state("local"), circuits.is_passable("local")) == ("closed", True)
+    await stream.aclose()
 
 
 async def test_a_client_that_leaves_ends_the_call(house: House) -> None:
