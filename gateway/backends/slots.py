@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.waiting_line import Line, Waiter, Wish
+from gateway.backends.waiting_line import Line, Reason, Waiter, Wish
 
 PATIENCE_SECONDS = 60.0
 """So long background work lets chats go first."""
@@ -45,6 +45,9 @@ that a client is told to wait."""
 
 
 _MOST_FORGOTTEN = 10_000
+
+_CLIENTS: tuple[Reason, ...] = ("chat", "auxiliary")
+"""Requests of somebody who waits for the answer."""
 
 
 class Dropped(Exception):
@@ -206,7 +209,7 @@ class SlotKeeper:
     @property
     def waiting(self) -> int:
         """Chats and auxiliary requests in the line."""
-        return self._line.count("chat", "auxiliary")
+        return self._line.count(*_CLIENTS)
 
     def retry_after(self) -> int:
         """Seconds after which a place in the line is likely, by how long requests took of late."""
@@ -215,7 +218,7 @@ class SlotKeeper:
         return max(1, min(_LONGEST_RETRY, math.ceil(likely)))
 
     def _is_too_long(self, wish: Wish) -> bool:
-        return wish.purpose in ("chat", "auxiliary") and self.waiting > self._queue
+        return wish.purpose in _CLIENTS and self.waiting > self._queue
 
     def _make_way(self, conversation: str | None) -> None:
         """A prefill that runs is dropped for any chat; one that waits, for its own conversation's:
@@ -406,7 +409,8 @@ class SlotKeeper:
 
     def take_back(self, lease: Lease, is_settled: bool) -> None:
         """As Lease.end."""
-        self._typical += _WEIGHT * (self._clock() - lease.began - self._typical)
+        if lease.wish.purpose in _CLIENTS:  # who waits for a place waits for these
+            self._typical += _WEIGHT * (self._clock() - lease.began - self._typical)
         self._leases.discard(lease)
         self.in_flight -= lease.width
         slot = self._slot_of(lease)

@@ -357,6 +357,11 @@ async def test_whoever_comes_beyond_the_line_is_told_when_to_come_again() -> Non
         lease = await keeper.lease(Wish("chat", "a"))
         time.now += 10
         lease.end()
+    other: tuple[Reason, ...] = ("summary", "gist", "prefill", "wipe")
+    for purpose in other:  # nobody who is turned away waits for one of these
+        lease = await keeper.lease(Wish(purpose, "a", target=0 if purpose == "wipe" else None))
+        time.now += 300
+        lease.end()
     running = await keeper.lease(Wish("chat", "a"))
     waiting = [ask(keeper, "b"), ask(keeper, "c", "auxiliary")]
     summary = ask(keeper, "d", "summary")  # is not counted
