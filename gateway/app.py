@@ -49,6 +49,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
     bells = Bells(upkeep, context.clock)
     context.ring = bells.ring
     context.quiet = upkeep.notice_quiet
+    context.stop_work = upkeep.forget
     app = FastAPI(
         title="Foldgate",
         lifespan=_lifespan,

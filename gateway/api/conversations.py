@@ -140,9 +140,7 @@ async def erase(request: Request, id: str) -> Response:
     """Delete a conversation for good; its client's id is free for a new one."""
     scope = resolve_scope(request)
     erased = await erase_conversation(
-        context_of(request),
-        lambda connection: find_in_scope(connection, scope, id),
-        stop_work=request.app.state.upkeep.forget,
+        context_of(request), lambda connection: find_in_scope(connection, scope, id)
     )
     return json_response(dump_bytes({"id": erased.id, "deleted": True}))
 

@@ -29,8 +29,9 @@ class Context:
     """The program's parts by name.
 
     boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
-    time in milliseconds whenever a job was enqueued and committed. busy counts the running turns
-    of each backend: background work of the same backend waits for zero, which quiet tells of.
+    time in milliseconds whenever a job was enqueued and committed; stop_work with the row number of
+    a conversation that was deleted, to end the calls under way for it. busy counts the running
+    turns of each backend: background work of the same backend waits for zero, which quiet tells of.
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
@@ -46,6 +47,7 @@ class Context:
     boot: str
     ring: Callable[[int], None] = lambda due_ms: None
     quiet: Callable[[], None] = lambda: None
+    stop_work: Callable[[int], None] = lambda conversation_pk: None
     views: ViewCache = field(default_factory=ViewCache)
     prefixes: PrefixBook = field(default_factory=PrefixBook)
     turns: TurnQueue = field(default_factory=TurnQueue)
@@ -69,8 +71,17 @@ class Context:
         )
         self.turns.find = self._find_id
         self.store.siblings = self._count_turns
-        self.slots = SlotWatch(self.store, self.backends, self.clock)
+        self.slots = SlotWatch(self.store, self.backends, self.clock, self.forget)
         self.slots.report_to(self.meters)
+
+    def forget(self, conversation_pk: int, id: str) -> None:
+        """A conversation was deleted, here or by another program: nothing of it stays in memory,
+        and no model reads on for it. Safe to repeat."""
+        self.stop_work(conversation_pk)
+        self.views.forget(conversation_pk)
+        self.turns.forget(id)
+        self.prefixes.forget(conversation_pk)
+        self.prefills.forget(conversation_pk)
 
     def _count_turns(self) -> int:
         return sum(self.busy.values())

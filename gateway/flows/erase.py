@@ -24,18 +24,15 @@ class Erased:
 
 
 async def erase_conversation(
-    context: Context,
-    find: Callable[[Connection], ConversationRow],
-    *,
-    stop_work: Callable[[int], None],
+    context: Context, find: Callable[[Connection], ConversationRow]
 ) -> Erased:
     """Delete the conversation that find(connection) names (law 10); what find raises is raised.
 
     Everything goes in one transaction, found and deleted in the same. Work under way could write
-    nothing any more; stop_work(row number) ends its calls, so that no model reads on. Then the
-    tails kept in memory are forgotten and the WAL file is emptied, because it holds the pages as
-    they were; the database's own pages are overwritten as they are freed. Slots of local servers
-    that may hold any of it serve nobody until they are wiped.
+    nothing any more, and its calls are ended, so that no model reads on. Then what was kept in
+    memory is forgotten and the WAL file is emptied, because it holds the pages as they were; the
+    database's own pages are overwritten as they are freed. Slots of local servers that may hold any
+    of it serve nobody until they are wiped.
     """
     elsewhere = {
         name
@@ -50,11 +47,7 @@ async def erase_conversation(
         return conversation
 
     gone = await context.store.write(delete)
-    stop_work(gone.pk)
-    context.views.forget(gone.pk)
-    context.turns.forget(gone.id)
-    context.prefixes.forget(gone.pk)
-    context.prefills.forget(gone.pk)
+    context.forget(gone.pk, gone.id)
     context.slots.deleted(gone.id)
     wiped = await context.store.checkpoint()
     if not wiped:

@@ -61,12 +61,24 @@ class Errands:
         self._offload = offload
         self._gate = gate
         self._recorder = Recorder(counts, offload, ctx.meters, ctx.clock.monotonic)
-        self._final: dict[str, dict[str, Failure]] = {}
+        self._final: dict[int, dict[str, dict[str, Failure]]] = {}
+
+    def forget(self, conversation_pk: int) -> None:
+        """A conversation was deleted."""
+        self._final.pop(conversation_pk, None)
+
+    def _settle(self, job: JobRow) -> None:
+        """A job ended: who failed it for good matters no more."""
+        known = self._final.get(job.conversation_pk, {})
+        known.pop(job.key, None)
+        if not known:
+            self._final.pop(job.conversation_pk, None)
 
     async def attend(self, held: Held) -> None:
         store, job = self._ctx.store, held.job
         origin = await store.read(find_origin, job.conversation_pk)
         if origin is None:
+            self.forget(job.conversation_pk)
             return
         learn_conversation(origin.id)
         policy = self._policy(job, origin)
@@ -123,7 +135,7 @@ class Errands:
         Who failed this job for good in an earlier round is not sent the same bytes again.
         """
         job = task.held.job
-        final = self._final.get(job.key, {})
+        final = self._final.get(job.conversation_pk, {}).get(job.key, {})
         order = [
             backend
             for backend in self._summarizers(task.policy, task.origin)
@@ -147,7 +159,8 @@ class Errands:
             return
         for failure in outcome:
             if failure.cause == "final":
-                self._final.setdefault(job.key, {})[failure.backend] = failure
+                known = self._final.setdefault(job.conversation_pk, {})
+                known.setdefault(job.key, {})[failure.backend] = failure
         await self._end_round(task, [*final.values(), *outcome])
 
     async def _write(self, round_: Round) -> Draft | list[Failure]:
@@ -196,7 +209,7 @@ class Errands:
         await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
 
     async def _save(self, held: Held, draft: Draft) -> None:
-        self._final.pop(held.job.key, None)
+        self._settle(held.job)
         save = rows.save_chapter if held.job.kind == "chapter" else rows.save_gist
         now_ms = self._ctx.clock.now_ms()
         if not await self._ctx.store.write(save, held, draft, now_ms):
@@ -221,6 +234,7 @@ class Errands:
             )
 
     async def _complete(self, held: Held) -> None:
+        self._settle(held.job)
         now_ms = self._ctx.clock.now_ms()
         await self._ctx.store.write(queue.complete, held.job.pk, held.lease, now_ms)
 
@@ -258,7 +272,7 @@ class Errands:
         if run_at_ms is None:
             self._counts.parked += 1
             self._ctx.meters.job_parked(held.job.kind)
-            self._final.pop(held.job.key, None)
+            self._settle(held.job)
             log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
         else:
             log.info("%s: again in %.0f s (%s: %s)", held.job.key, wait, kind, said)

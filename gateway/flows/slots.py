@@ -2,14 +2,15 @@
 
 What a turn does with slots happens inside the backend. Here is what happens between turns: at the
 start slots are given back to the conversations that were served there last, each server is asked
-how it was started as soon as it answers, and what deleted conversations left there is wiped.
+how it was started as soon as it answers, and what deleted conversations left there is wiped. What
+another program deleted is told to the memory of this one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,14 @@ from gateway.backends.faults import UpstreamFault
 from gateway.clock import Clock
 from gateway.meters import Meters
 from gateway.store.engine import Store
-from gateway.store.wipes import Wipe, close_wipes, open_wipes, slot_owners
+from gateway.store.wipes import (
+    Wipe,
+    close_wipes,
+    deletions_after,
+    newest_entry,
+    open_wipes,
+    slot_owners,
+)
 
 log = logging.getLogger("foldgate.slots")
 
@@ -28,12 +36,21 @@ not there is asked again."""
 
 
 class SlotWatch:
-    """The care between turns. Between `start` and `aclose` it looks by itself."""
+    """The care between turns. Between `start` and `aclose` it looks by itself. forget: told once of
+    each conversation that was deleted since the start, its row number and its id."""
 
-    def __init__(self, store: Store, backends: Mapping[str, Backend], clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        backends: Mapping[str, Backend],
+        clock: Clock,
+        forget: Callable[[int, str], None] = lambda conversation_pk, id: None,
+    ) -> None:
         self._store = store
         self._backends = backends
         self._clock = clock
+        self._forget = forget
+        self._heard = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._rounds = 0
         self._told: dict[str, tuple[str, ...]] = {}
@@ -46,6 +63,7 @@ class SlotWatch:
 
     async def start(self) -> None:
         """Know again whose slots are whose, and what must not be used; then begin to look."""
+        self._heard = await self._store.read(newest_entry)  # nothing is in memory yet
         owners = await self._store.read(slot_owners)
         for name, care in self._cares().items():
             care.restore(owners.get(name, {}))
@@ -84,6 +102,9 @@ class SlotWatch:
 
     async def _forget_deleted(self) -> list[Wipe]:
         """What is open, told to each backend; backends without slots have nothing to wipe."""
+        for gone in await self._store.read(deletions_after, self._heard):
+            self._heard = max(self._heard, gone.entry)
+            self._forget(gone.conversation_pk, gone.conversation)
         wipes = await self._store.read(open_wipes)
         cares = self._cares()
         nothing = []

@@ -104,7 +104,8 @@ class Upkeep:
             await asyncio.gather(*late, return_exceptions=True)
 
     def forget(self, conversation_pk: int) -> None:
-        """Cancel the calls under way for a conversation that was deleted."""
+        """A conversation was deleted: the calls under way for it are cancelled."""
+        self._errands.forget(conversation_pk)
         for task, held in self._running.items():
             if held.job.conversation_pk == conversation_pk:
                 task.cancel()

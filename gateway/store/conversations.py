@@ -405,6 +405,7 @@ def delete_conversation(
 
     Leaves one outbox entry for each backend that read any of it, except those `elsewhere` (known
     to run on other machines, whose memory is not ours to wipe). Returns those backends' names.
+    Where there is none, one entry with nothing to wipe tells a program that runs beside this one.
     Work under way finds its rows gone and writes nothing.
     """
     pk = conversation.pk
@@ -419,13 +420,8 @@ def delete_conversation(
     # Where its next turn leads, its prompt may have been read in ahead: of that there is no row.
     ahead = {conversation.route, conversation.backend} - {None}
     held = sorted({*connection.execute(readers).scalars(), *ahead} - set(elsewhere))
-    if held:
-        connection.execute(
-            insert(outbox),
-            [
-                {"conversation_id": conversation.id, "backend": backend, "created_ms": now_ms}
-                for backend in held
-            ],
-        )
+    entry = {"conversation_id": conversation.id, "conversation_pk": pk, "created_ms": now_ms}
+    entries = [{**entry, "backend": backend, "done_ms": None} for backend in held]
+    connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     return held

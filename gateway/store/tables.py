@@ -352,7 +352,8 @@ class TokenRatio(SQLModel, table=True):
 
 
 class KvWipe(SQLModel, table=True):
-    """A slot or file that held a deleted conversation. Outlives it on purpose."""
+    """A slot or file that held a deleted conversation, or, with backend "", word of a deletion of
+    which no backend held anything. Outlives the conversation on purpose."""
 
     __tablename__ = "kv_outbox"
     __table_args__ = (_STEADY,)
@@ -360,6 +361,7 @@ class KvWipe(SQLModel, table=True):
     conversation_id: str = _text()
     backend: str = _text()
     slot: int | None = None
+    conversation_pk: int | None = _big(nullable=True)
     created_ms: int = _big()
     done_ms: int | None = _big(nullable=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from gateway.store.attempts import attempts
 from gateway.store.conversations import outbox
@@ -25,6 +25,30 @@ class Wipe:
     pk: int
     conversation: str
     backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Word that a conversation was deleted. entry: the row number of the word."""
+
+    entry: int
+    conversation_pk: int
+    conversation: str
+
+
+def newest_entry(connection: Connection) -> int:
+    """The number of the newest word of a deletion, 0 where there is none."""
+    return connection.execute(select(func.max(outbox.c.pk))).scalar() or 0
+
+
+def deletions_after(connection: Connection, entry: int) -> list[Deletion]:
+    """What was deleted since that word, by whichever program, wiped or not; oldest first."""
+    rows = connection.execute(
+        select(outbox.c.pk, outbox.c.conversation_pk, outbox.c.conversation_id)
+        .where(outbox.c.pk > entry, outbox.c.conversation_pk.is_not(None))
+        .order_by(outbox.c.pk)
+    )
+    return [Deletion(*row) for row in rows]
 
 
 def slot_owners(connection: Connection) -> dict[str, dict[int, str]]:

@@ -36,10 +36,9 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
         )
         debt = store.reading(memory.all_chapters, conversation.pk)[1].pk
         stopped: list[int] = []
+        context.stop_work = stopped.append
 
-        erased = await erase_conversation(
-            context, lambda connection: conversation, stop_work=stopped.append
-        )
+        erased = await erase_conversation(context, lambda connection: conversation)
 
         assert (erased.id, erased.wiped_files) == (conversation.id, True)
         assert stopped == [conversation.pk]
@@ -71,13 +70,14 @@ async def test_what_cannot_be_found_deletes_nothing(tmp_path: Path) -> None:
     context = build_context(Settings(policies=policies, database_url=url), SystemClock())
     context.store.open()
     stopped: list[int] = []
+    context.stop_work = stopped.append
 
     def find(connection: Connection) -> ConversationRow:
         raise NotFound("no")
 
     try:
         with pytest.raises(NotFound):
-            await erase_conversation(context, find, stop_work=stopped.append)
+            await erase_conversation(context, find)
     finally:
         context.store.close()
     assert stopped == []
@@ -97,9 +97,7 @@ async def test_a_reader_in_the_way_of_the_wal_is_told(
         conversation, _ = store.writing(add_conversation, talk(1))
         with store._reader.begin() as reader:
             reader.exec_driver_sql("SELECT count(*) FROM messages").all()
-            erased = await erase_conversation(
-                context, lambda connection: conversation, stop_work=lambda pk: None
-            )
+            erased = await erase_conversation(context, lambda connection: conversation)
         assert not erased.wiped_files
         assert "kept the WAL file" in caplog.text
         assert await store.checkpoint()
@@ -112,8 +110,6 @@ async def test_where_it_was_sent_by_hand_is_wiped_too(house: House) -> None:
     await house.say("hi", id="c", model="both")
     found = house.conversation("c")
     house.store.writing(route_conversation, found.pk, "cloud")
-    await erase_conversation(
-        house.ctx, lambda connection: house.conversation("c"), stop_work=lambda pk: None
-    )
+    await erase_conversation(house.ctx, lambda connection: house.conversation("c"))
     told = house.rows("SELECT backend, done_ms FROM kv_outbox ORDER BY pk")
     assert told == [("cloud", None), ("local", None)]

@@ -271,9 +271,7 @@ async def test_a_deletion_amid_a_move_leaves_nothing(house: House) -> None:
     route(house, "local")
     await talk(house, 1)
     conversation = house.conversation("c")
-    await erase_conversation(
-        house.ctx, lambda connection: conversation, stop_work=lambda conversation_pk: None
-    )
+    await erase_conversation(house.ctx, lambda connection: conversation)
     for table in ("jobs", "chapters", "folds", "messages"):
         assert house.one(f"SELECT count(*) FROM {table}") == 0
     policy = house.ctx.policy("small")

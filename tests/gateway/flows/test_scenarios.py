@@ -255,7 +255,7 @@ async def delete(house: House, id: str) -> None:
     def find(connection: Any) -> Any:
         return conversation_by_pk(connection, owner, pk)
 
-    await erase_conversation(house.ctx, find, stop_work=lambda conversation: None)
+    await erase_conversation(house.ctx, find)
 
 
 async def test_8_deletion_with_a_summary_in_flight(house: House) -> None:

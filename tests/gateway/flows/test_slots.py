@@ -11,11 +11,14 @@ from sqlalchemy import Connection, insert
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.erase import erase_conversation
+from gateway.flows.reconcile import prepare
 from gateway.flows.slots import SlotWatch
 from gateway.meters import Meters
-from gateway.store.conversations import find_anywhere, outbox
+from gateway.store.conversations import delete_conversation, find_anywhere, outbox
 from gateway.store.transcript import ConversationRow
 from gateway.store.wipes import Wipe, open_wipes, slot_owners
+from gateway.wire.json_text import dump_bytes
+from gateway.wire.requests import parse_chat
 from tests.gateway.house import House, user
 
 
@@ -150,7 +153,7 @@ async def test_a_deletion_is_wiped_at_once(house: House, care: Care, watch: Slot
         assert found is not None
         return found
 
-    gone = await erase_conversation(house.ctx, find, stop_work=lambda pk: None)
+    gone = await erase_conversation(house.ctx, find)
     assert care.forgotten[0] == gone.id == id
     await settle(watch)
     assert house.store.reading(open_wipes) == []
@@ -233,3 +236,61 @@ async def test_the_line_stands_in_the_metrics(house: House, care: Care, watch: S
     assert 'foldgate_queue_length{backend="local"} 3.0' in text
     assert 'foldgate_slots_in_use{backend="local"} 2.0' in text
     assert 'foldgate_queue_refused_total{backend="local"} 1.0' in text
+
+
+def delete_elsewhere(house: House, name: str, elsewhere: tuple[str, ...] = ()) -> int:
+    """What `foldgate conversations delete` does, in its own process. Returns the row number."""
+    row = house.conversation(name)
+    house.store.writing(delete_conversation, row, elsewhere=elsewhere, now_ms=house.clock.ms)
+    return row.pk
+
+
+@pytest.mark.parametrize("elsewhere", [(), ("local",)])
+async def test_what_another_program_deleted_leaves_the_memory_of_this_one(
+    house: House, care: Care, elsewhere: tuple[str, ...]
+) -> None:
+    """Law 10, also where no backend is to be wiped."""
+    house.local.can_prefill = True
+    for name in ("아", "雨"):
+        await house.say(user(name * 3_100), id=name)
+        await house.ctx.prefills.settle()
+        alone = parse_chat(dump_bytes({"model": "foldgate", "messages": [user("hi")]}))
+        asked = prepare(alone, owner="ann", conversation=name)
+        house.ctx.turns.join(asked, house.conversation(name).id)
+    ctx, kept = house.ctx, house.conversation("雨")
+    stopped: list[int] = []
+    ctx.stop_work = stopped.append
+    assert len(ctx.turns._ids) == len(ctx.prefills._newest) == 2
+    gone = delete_elsewhere(house, "아", elsewhere)
+    await ctx.slots.look()
+    assert {key[0] for key in ctx.views._tails} == {kept.pk}
+    assert list(ctx.prefills._newest) == [kept.pk]
+    assert {key[0] for key in ctx.prefixes._entries} == {kept.pk}
+    assert set(ctx.turns._ids.values()) == {kept.id}
+    assert stopped == [gone]
+    await ctx.slots.look()
+    assert stopped == [gone], "told once"
+
+
+async def test_word_of_a_deletion_with_nothing_to_wipe_is_no_open_wipe(house: House) -> None:
+    await house.say(user("hi"), id="아")
+    gone = delete_elsewhere(house, "아", ("local",))
+    assert house.store.reading(open_wipes) == []
+    entry = house.rows("SELECT backend, conversation_pk, done_ms FROM kv_outbox")
+    assert entry == [("", gone, house.clock.ms)]
+
+
+async def test_deletions_from_before_the_start_are_no_news(house: House, care: Care) -> None:
+    await house.say(user("hi"), id="아")
+    delete_elsewhere(house, "아")
+    told: list[tuple[int, str]] = []
+    watch = SlotWatch(
+        house.store, house.ctx.backends, Stopped(), lambda pk, id: told.append((pk, id))
+    )
+    await watch.start()
+    await settle(watch)
+    said = await house.say(user("hi"), id="雨")
+    gone = delete_elsewhere(house, "雨")
+    await watch.look()
+    await watch.aclose()
+    assert told == [(gone, said.conversation)]

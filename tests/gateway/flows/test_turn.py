@@ -52,7 +52,7 @@ async def test_what_is_deleted_under_a_turn_is_remembered_nowhere(house: House) 
     gone = house.conversation("c")
     stream = turn.stream()
     await anext(stream)
-    await erase_conversation(house.ctx, lambda connection: gone, stop_work=lambda pk: None)
+    await erase_conversation(house.ctx, lambda connection: gone)
     async for _ in stream:
         pass
     ctx = house.ctx
@@ -68,9 +68,7 @@ async def test_nor_is_what_is_deleted_in_the_moment_in_which_a_turn_begins(house
         begun = asyncio.ensure_future(house.open(user("more"), id=f"c{hops}"))
         for _ in range(hops):
             await asyncio.sleep(0)
-        await erase_conversation(
-            house.ctx, lambda connection, row=gone: row, stop_work=lambda pk: None
-        )
+        await erase_conversation(house.ctx, lambda connection, row=gone: row)
         turn = await begun
         if turn.prepared.begun.conversation.id == said.conversation:
             await house.relay(turn)

@@ -555,6 +555,29 @@ async def test_who_refused_for_good_is_not_asked_in_later_rounds(stage: Build) -
 
     assert (len(glm.calls), len(deepseek.calls)) == (1, 2)
     assert ctx.store.reading(versions) == [("model", CHAPTER, "deepseek")]
+    assert upkeep._errands._final == {}
+
+
+@pytest.mark.parametrize("end", ["deleted", "an owner's text"])
+async def test_who_refused_for_good_is_forgotten_with_the_job(stage: Build, end: str) -> None:
+    glm = Listed("glm", fault(FaultKind.REFUSED))
+    deepseek = Listed("deepseek", fault(FaultKind.UNAVAILABLE), kind="litellm")
+    ctx = stage(glm, deepseek)
+    upkeep = keep(ctx)
+    chapter = due(ctx)
+    await upkeep.run_due()
+    left = ctx.store.reading(job)
+    assert list(upkeep._errands._final[left.conversation_pk][left.key]) == ["glm"]
+
+    if end == "deleted":
+        ctx.store.writing(lambda c: c.exec_driver_sql("DELETE FROM conversations"))
+        upkeep.forget(left.conversation_pk)
+    else:
+        ctx.store.writing(add_version, chapter, "An owner's own words.", "owner")
+        clock_of(ctx).advance(CAP_SECONDS)
+        await upkeep.run_due()
+
+    assert upkeep._errands._final == {}
 
 
 @pytest.mark.parametrize(

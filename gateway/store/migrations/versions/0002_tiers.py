@@ -38,6 +38,7 @@ def upgrade() -> None:
         op.add_column("attempts", sa.Column(name, sa.Integer(), nullable=True))
     for table in ("chapter_versions", "gists"):
         op.add_column(table, sa.Column("took_ms", _BIG, nullable=True))
+    op.add_column("kv_outbox", sa.Column("conversation_pk", _BIG, nullable=True))
     _create_auxiliary_requests()
     _count_along_paths(op.get_bind())
 
