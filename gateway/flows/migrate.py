@@ -13,20 +13,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job, chapter_key
-from gateway.flows.folds import (
-    Loaded,
-    Site,
-    add_spans,
-    load_memory,
-    load_state,
-    rows_of,
-    sizes,
-)
+from gateway.flows.folds import Site, load_memory, sizes
+from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_outline
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.store import attempts, memory, transcript
-from gateway.store.memory import ChapterRow, FoldRow, GistRow
+from gateway.store.memory import ChapterRow, FoldRow, GistEnd, GistRow
 from gateway.store.moves import Progress, count_progress
 from gateway.store.origins import find_origin
 from gateway.store.transcript import Node
@@ -34,7 +27,7 @@ from policies.backlog import is_warm, plan_backlog, plan_warm
 from policies.budget import limits_of
 from policies.generations import plan_gist_ahead
 from policies.schema import Policy
-from policies.values import Limits, Mark, ViewState
+from policies.values import Debt, Limits, Mark
 
 _LIVE = ("queued", "leased")
 
@@ -53,16 +46,17 @@ def open_migration(
         return None
     more = {"ahead": site.policy.name, "to": backend}
     order = Order(site.conversation.pk, site.policy.name, site.now_ms, site.now_ms, more)
+    outline = load_outline(connection, site, fold)
     while True:
-        loaded = load_state(connection, site, fold)
-        backlog = plan_backlog(site.limits, _at_message(site, loaded.state))
+        backlog = plan_outlined(site, outline)
         if backlog is None:
             return None
-        add_spans(connection, order, loaded, backlog.spans)
-        if not _hurry_chapters(connection, site, order, loaded) and not _hurry_gist(
+        outline.add_spans(connection, order, backlog.spans)
+        if not _hurry_chapters(connection, site, order, outline) and not _hurry_gist(
             connection, site, order, fold
         ):
             break
+        outline = renew_outline(connection, site, outline)
     return count_progress(
         connection,
         site.conversation.pk,
@@ -72,27 +66,27 @@ def open_migration(
     )
 
 
-def _at_message(site: Site, state: ViewState) -> ViewState:
-    """The view with the user message that a move is decided at: between two turns, with one that
+def plan_outlined(site: Site, outline: Outline) -> Debt | None:
+    """The backlog at the user message that a move is decided at: between two turns, at one that
     says nothing yet."""
-    if site.head.opens:
-        return state
-    return replace(state, tail=(*state.tail, Mark(site.head.depth + 1, 0, opens=True)))
+    state = outline.state
+    if not site.head.opens:
+        coming = Mark(site.head.depth + 1 - outline.shift, 0, opens=True)
+        state = replace(state, tail=(*state.tail, coming))
+    planned = plan_backlog(site.limits, state)
+    return None if planned is None else outline.place(planned)
 
 
-def _hurry_chapters(connection: Connection, site: Site, order: Order, loaded: Loaded) -> bool:
+def _hurry_chapters(connection: Connection, site: Site, order: Order, outline: Outline) -> bool:
     """Make the jobs of chapters without a text due now. True where one was given up, by whomever,
     and its chapter got a stand-in instead."""
-    is_changed = False
-    for row in loaded.coming:
-        if row.version_pk is not None:
-            continue
-        key = chapter_key(row.pk)
-        if queue.hurry(connection, key, order.more, now_ms=site.now_ms) not in _LIVE:
-            rows = rows_of(loaded, row.first_depth, row.last_depth)
-            write_chapter_stand_in(connection, order, row.pk, rows, site.limits)
-            is_changed = True
-    return is_changed
+    missing = {chapter_key(row.pk): row for row in outline.rows.coming if row.version_pk is None}
+    states = queue.hurry_all(connection, missing, order.more, now_ms=site.now_ms)
+    given_up = [row for key, row in missing.items() if states.get(key) not in _LIVE]
+    for row in given_up:
+        rows = transcript.path_between(connection, row.last_pk, row.first_depth - 1)
+        write_chapter_stand_in(connection, order, row.pk, rows, site.limits)
+    return bool(given_up)
 
 
 def _hurry_gist(connection: Connection, site: Site, order: Order, fold: FoldRow | None) -> bool:
@@ -114,11 +108,7 @@ def _find_gist_job(
 ) -> JobRow | None:
     """The gist that is being made for a view of this head and has no text yet: one at a time,
     because the next begins where it ends."""
-    made = {
-        gist.last_pk
-        for gist in memory.all_gists(connection, conversation_pk)
-        if gist.policy == policy
-    }
+    made = memory.gist_ends(connection, conversation_pk, policy)
     for job in queue.live(connection, conversation_pk, "gist", policy):
         last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
         if last_pk not in made and transcript.on_path(connection, last_pk, last_depth, head):
@@ -186,19 +176,38 @@ def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
     fold = memory.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
     if sum(sizes(fold, site.head)) <= site.limits.start or _is_warm(connection, site, fold):
         return None
-    loaded = load_state(connection, site, fold)
-    debt = plan_warm(site.limits, loaded.state)
+    outline = load_outline(connection, site, fold)
+    debt = plan_warm(site.limits, outline.state)
     if debt is None:
         return None
     order = replace(site.order, more={"ahead": site.policy.name})
-    add_spans(connection, order, loaded, debt.spans)
+    outline.add_spans(connection, order, outline.place(debt).spans)
     return order.run_at_ms
 
 
 def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
-    """A look that does not read the tail, which under a large view is long."""
-    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    """A look that reads neither the tail, which under a large view is long, nor a chapter that the
+    newest gist covers."""
+    conversation_pk, name, head = site.conversation.pk, site.policy.name, site.head
+    gist = memory.last_gist_end(connection, conversation_pk, name, head)
+    if gist is not None and gist.last_depth > (fold.border_depth if fold else 0):
+        return _is_warm_behind(connection, site, gist)
+    rows = load_memory(connection, conversation_pk, name, head, fold)
     if not rows.coming:
         return False
     last = transcript.node_by_pk(connection, rows.coming[-1].last_pk)
-    return is_warm(site.limits, rows.state(), site.head.cum_chars - last.cum_chars)
+    return is_warm(site.limits, rows.state(), head.cum_chars - last.cum_chars)
+
+
+def _is_warm_behind(connection: Connection, site: Site, gist: GistEnd) -> bool:
+    """The same, from a gist on that no fold shows yet."""
+    rows = memory.chapter_ends(
+        connection,
+        site.conversation.pk,
+        site.head,
+        above_pk=gist.last_pk,
+        above=gist.last_depth,
+    )
+    last = transcript.node_by_pk(connection, rows[-1].last_pk if rows else gist.last_pk)
+    state = outline_behind(gist, rows)
+    return is_warm(site.limits, state, site.head.cum_chars - last.cum_chars)

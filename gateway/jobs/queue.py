@@ -161,10 +161,23 @@ def hurry(
 
     Work that failed before keeps its wait: an upstream may have asked for it.
     """
-    found = connection.execute(select(*jobs.c).where(jobs.c.key == key)).first()
-    if found is None:
-        return None
-    row = _row(found)
+    return hurry_all(connection, [key], payload, now_ms=now_ms).get(key)
+
+
+def hurry_all(
+    connection: Connection, keys: Collection[str], payload: Mapping[str, Any], *, now_ms: int
+) -> dict[str, str]:
+    """Hurry several pieces of work after one look. The states of those that have a row, by key."""
+    if not keys:
+        return {}
+    found = connection.execute(select(*jobs.c).where(jobs.c.key.in_(list(keys))))
+    rows = [_row(values) for values in found]
+    for row in rows:
+        _hurry(connection, row, payload, now_ms)
+    return {row.key: row.state for row in rows}
+
+
+def _hurry(connection: Connection, row: JobRow, payload: Mapping[str, Any], now_ms: int) -> None:
     changes: dict[str, Any] = {}
     if row.state == "queued" and row.attempts == 0 and row.run_at_ms > now_ms:
         changes["run_at_ms"] = now_ms
@@ -172,7 +185,6 @@ def hurry(
         changes["payload"] = json.dumps({**row.payload, **payload})
     if changes:
         connection.execute(update(jobs).where(jobs.c.pk == row.pk).values(changes))
-    return row.state
 
 
 def live(connection: Connection, conversation_pk: int, kind: JobKind, policy: str) -> list[JobRow]:

@@ -166,7 +166,38 @@ _GIST = (
     gists.c.created_ms,
 )
 
-
+# Deeper on a path is younger, so that the row numbers of an index serve as depths do.
+_GIST_ENDS = Prepared(
+    select(gists.c.last_pk, gists.c.last_depth, func.length(gists.c.text))
+    .where(
+        gists.c.conversation_pk == bindparam("conversation"),
+        gists.c.policy == bindparam("policy"),
+        gists.c.last_pk <= bindparam("head"),
+    )
+    .order_by(gists.c.last_pk.desc(), gists.c.version.desc())
+)
+_LENGTH = (
+    select(func.length(versions.c.text))
+    .where(versions.c.chapter_pk == chapters.c.pk)
+    .order_by(versions.c.version.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_CHAPTER_ENDS = Prepared(
+    select(
+        chapters.c.last_pk,
+        chapters.c.first_depth,
+        chapters.c.last_depth,
+        chapters.c.source_chars,
+        _LENGTH,
+    )
+    .where(
+        chapters.c.conversation_pk == bindparam("conversation"),
+        chapters.c.last_pk > bindparam("after"),
+        chapters.c.first_depth > bindparam("above"),
+    )
+    .order_by(chapters.c.first_depth, chapters.c.last_depth.desc())
+)
 _RATIO = Prepared(
     select(ratios.c.ratio).where(
         ratios.c.conversation_pk == bindparam("conversation"),
@@ -487,6 +518,64 @@ def all_gists(connection: Connection, conversation_pk: int) -> list[GistRow]:
         select(*_GIST).where(gists.c.conversation_pk == conversation_pk).order_by(gists.c.pk)
     )
     return [record(GistRow, row) for row in rows]
+
+
+def gist_ends(connection: Connection, conversation_pk: int, policy: str) -> set[int]:
+    """The row numbers of the messages at which a policy's gists end, on any branch."""
+    rows = connection.execute(
+        select(gists.c.last_pk).where(
+            gists.c.conversation_pk == conversation_pk, gists.c.policy == policy
+        )
+    )
+    return set(rows.scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class GistEnd:
+    """A gist without its text: the last message that it covers, and its length in characters."""
+
+    last_pk: int
+    last_depth: int
+    length: int
+
+
+def last_gist_end(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> GistEnd | None:
+    """The gist that covers most on the path to head, whether a fold shows it or not. Reads what
+    lies on younger branches, and that one."""
+    rows = _GIST_ENDS.each(connection, conversation=conversation_pk, policy=policy, head=head.pk)
+    for row in rows:
+        if on_path(connection, row[0], row[1], head):
+            return record(GistEnd, row)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterEnd:
+    """A chapter without its text. length: of its newest version in characters, None without one."""
+
+    last_pk: int
+    first_depth: int
+    last_depth: int
+    source_chars: int
+    length: int | None
+
+
+def chapter_ends(
+    connection: Connection, conversation_pk: int, head: Node, *, above_pk: int, above: int
+) -> list[ChapterEnd]:
+    """As `chapter_row`, without texts: the contiguous chapters on the path to head behind the
+    message `above_pk` at depth `above`. Reads only rows that end behind it."""
+    found: list[ChapterEnd] = []
+    end = above
+    rows = _CHAPTER_ENDS.all(connection, conversation=conversation_pk, after=above_pk, above=above)
+    for values in rows:
+        row = record(ChapterEnd, values)
+        if row.first_depth == end + 1 and on_path(connection, row.last_pk, row.last_depth, head):
+            found.append(row)
+            end = row.last_depth
+    return found
 
 
 def add_gist(

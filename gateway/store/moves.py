@@ -51,7 +51,7 @@ def count_progress(
     fold = memory.deepest_fold(connection, conversation_pk, policy, head)
     border = fold.border_depth if fold else 0
     rows = memory.chapter_row(connection, conversation_pk, head, above=border)
-    made = {g.last_pk for g in memory.all_gists(connection, conversation_pk) if g.policy == policy}
+    made = memory.gist_ends(connection, conversation_pk, policy)
     live = connection.execute(
         select(jobs.c.payload).where(
             jobs.c.conversation_pk == conversation_pk,

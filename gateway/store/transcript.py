@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, text, true, update
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
@@ -603,6 +603,14 @@ def path_between(connection: Connection, head_pk: int, above: int) -> list[Store
     """The messages deeper than `above` up to head, oldest first: reads those rows only."""
     rows = _WALK.all(connection, head=head_pk, above=above)
     return [record(StoredMessage, row) for row in rows]
+
+
+def find_openings(connection: Connection, pks: Collection[int]) -> frozenset[int]:
+    """Those of these messages before which a verbatim tail may begin, by their row numbers."""
+    if not pks:
+        return frozenset()
+    asked = select(messages.c.pk).where(messages.c.pk.in_(pks), messages.c.opens == true())
+    return frozenset(connection.execute(asked).scalars())
 
 
 def ensure_system_text(connection: Connection, conversation_pk: int, body: str, now_ms: int) -> int:

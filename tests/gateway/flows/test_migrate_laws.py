@@ -22,6 +22,7 @@ from gateway.flows.migrate import plan_next_gist
 from gateway.store import transcript
 from gateway.store.moves import find_progress
 from tests.gateway.flows.test_migrate import POLICIES, check_whole, served, waits
+from tests.gateway.flows.test_migrate_costs import check_outline
 from tests.gateway.house import House, Said, Say, assistant, user
 
 T = TypeVar("T")
@@ -217,6 +218,11 @@ class Moves(RuleBasedStateMachine):
         for first, last, chars, end, begin in rows:
             assert chars == end - begin
             assert chars <= 1_500 or first == last
+
+    @precondition(lambda self: self.history)
+    @invariant()
+    def an_outline_plans_what_the_whole_view_does(self) -> None:
+        self.house.store.reading(check_outline, self.house)
 
     @invariant()
     def nothing_runs(self) -> None:
