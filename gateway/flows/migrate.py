@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job, chapter_key
-from gateway.flows.folds import Site, load_memory, sizes
+from gateway.flows.folds import MemoryRows, Site, load_memory, sizes
 from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_outline
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
@@ -52,17 +52,18 @@ def open_migration(
         if backlog is None:
             return None
         outline.add_spans(connection, order, backlog.spans)
-        if not _hurry_chapters(connection, site, order, outline) and not _hurry_gist(
-            connection, site, order, fold
-        ):
+        is_changed = _hurry_chapters(connection, site, order, outline)
+        if backlog.spans:
+            outline = renew_outline(connection, site, outline)
+        if not is_changed and not _hurry_gist(connection, site, order, outline):
             break
         outline = renew_outline(connection, site, outline)
     return count_progress(
         connection,
         site.conversation.pk,
+        outline.rows.coming,
         backend=backend,
         policy=site.policy.name,
-        head=site.head,
     )
 
 
@@ -89,14 +90,14 @@ def _hurry_chapters(connection: Connection, site: Site, order: Order, outline: O
     return bool(given_up)
 
 
-def _hurry_gist(connection: Connection, site: Site, order: Order, fold: FoldRow | None) -> bool:
+def _hurry_gist(connection: Connection, site: Site, order: Order, outline: Outline) -> bool:
     """Ask for the gist that the view lacks, or make its job due. True where it was given up and a
     stand-in was made."""
     conversation_pk, name = site.conversation.pk, site.policy.name
     if (job := _find_gist_job(connection, conversation_pk, name, site.head)) is not None:
         queue.hurry(connection, job.key, order.more, now_ms=site.now_ms)
         return False
-    ahead = _plan_ahead(connection, conversation_pk, name, site.head, fold, site.limits)
+    ahead = _plan_ahead(outline.rows, site.limits)
     if ahead is None or add_gist_job(connection, order, ahead.gist, ahead.chapters):
         return False
     condense_rows(connection, order, ahead.gist, ahead.chapters, site.limits)
@@ -124,15 +125,7 @@ class _Ahead:
     chapters: Sequence[ChapterRow]
 
 
-def _plan_ahead(
-    connection: Connection,
-    conversation_pk: int,
-    policy: str,
-    head: Node,
-    fold: FoldRow | None,
-    limits: Limits,
-) -> _Ahead | None:
-    rows = load_memory(connection, conversation_pk, policy, head, fold)
+def _plan_ahead(rows: MemoryRows, limits: Limits) -> _Ahead | None:
     major = plan_gist_ahead(limits, rows.state())
     if major is None:
         return None
@@ -160,7 +153,8 @@ def plan_next_gist(
     limits = limits_of(policy, 1.0)
     if _find_gist_job(connection, conversation_pk, policy.name, head) is not None:
         return
-    ahead = _plan_ahead(connection, conversation_pk, policy.name, head, fold, limits)
+    rows = load_memory(connection, conversation_pk, policy.name, head, fold)
+    ahead = _plan_ahead(rows, limits)
     if ahead is None:
         return
     more = {key: payload[key] for key in ("ahead", "to") if key in payload}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, select
 
 from gateway.store import memory
 from gateway.store.attempts import attempts, last_server
+from gateway.store.memory import ChapterRow
 from gateway.store.tables import Job
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from policies.routing import MIGRATING
@@ -44,13 +46,25 @@ class Progress:
         }
 
 
-def count_progress(
+def read_progress(
     connection: Connection, conversation_pk: int, *, backend: str, policy: str, head: Node
 ) -> Progress:
     """How much of what a move waits for is ready at a head."""
     fold = memory.deepest_fold(connection, conversation_pk, policy, head)
     border = fold.border_depth if fold else 0
     rows = memory.chapter_row(connection, conversation_pk, head, above=border)
+    return count_progress(connection, conversation_pk, rows, backend=backend, policy=policy)
+
+
+def count_progress(
+    connection: Connection,
+    conversation_pk: int,
+    rows: Sequence[ChapterRow],
+    *,
+    backend: str,
+    policy: str,
+) -> Progress:
+    """The same from the chapters behind the view's border, where they were read."""
     made = memory.gist_ends(connection, conversation_pk, policy)
     live = connection.execute(
         select(jobs.c.payload).where(
@@ -103,6 +117,6 @@ def find_progress(connection: Connection, conversation: ConversationRow) -> Prog
     if conversation.route not in (None, told["to"]):
         return None
     head = node_by_pk(connection, conversation.head_pk)
-    return count_progress(
+    return read_progress(
         connection, conversation.pk, backend=told["to"], policy=told["ahead"], head=head
     )
