@@ -404,11 +404,12 @@ def _head(connection: Connection, conversation: ConversationRow) -> Node | None:
 
 
 def _asked_again(connection: Connection, incoming: Incoming, head: Node) -> Node | None:
-    """The last question, where the client says that it tries again and asks just that.
+    """The last question, where just that is asked while nothing has been replied to it, or the
+    client says that it tries again.
 
     Messages sent without the history before them are new otherwise: a person may say "yes" twice.
     """
-    if not incoming.retried:
+    if head.role == "assistant" and not incoming.retried:
         return None
     asked: Node | None = head
     if head.role == "assistant" and head.parent_pk is not None:

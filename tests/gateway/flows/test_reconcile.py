@@ -197,6 +197,22 @@ async def test_a_lone_message_is_a_retry_where_the_sdk_says_so(house: House) -> 
     assert [content for _, content in house.told("c")] == ["one", "Reply 1.", "yes", "Reply 3."]
 
 
+@pytest.mark.parametrize("before", [[], ["one"]])
+async def test_a_lone_message_that_nothing_replied_to_is_sent_again(
+    house: House, before: list[str]
+) -> None:
+    """A failed first turn of any client, and whatever a newest-only client sends once more."""
+    for text in before:
+        await house.say(text, id="c")
+    house.local.answers = [UpstreamFault(FaultKind.REFUSED, "no")] * 2
+    for _ in range(2):
+        await house.try_to_say("yes", id="c")
+    said = await house.say("yes", id="c")
+    assert said.prompt[-1] == user("yes")
+    assert [content for _, content in house.told("c")].count("yes") == 1
+    assert len(said.bytes) == 2 * len(before) + 1
+
+
 async def test_a_retry_says_nothing_about_the_clients_habits(house: House) -> None:
     """Afterwards a lone "one" is new, not a swipe of the first message."""
     await house.say("one", id="c")
