@@ -72,16 +72,37 @@ def claim_due(
     blocked: Collection[str],
     limit: int,
 ) -> list[Held]:
-    """Lease what is due, after `choose` has named the backend of rows that have none yet."""
+    """Lease what is due, after `choose` has named the backend of rows that have none yet.
+
+    A row whose span has a text already, made without a model, goes last: its further rounds may not
+    keep a span that nothing tells yet waiting until the ceiling cuts it.
+    """
     for row in queue.unassigned(connection, now_ms):
         origin = find_origin(connection, row.conversation_pk)
         backend = None if origin is None else choose(row, origin)
         if backend is not None:
             queue.assign(connection, row.pk, backend)
     taken = queue.claim(
-        connection, now_ms=now_ms, lease=lease, lease_ms=lease_ms, blocked=blocked, limit=limit
+        connection,
+        now_ms=now_ms,
+        lease=lease,
+        lease_ms=lease_ms,
+        blocked=blocked,
+        spare=_find_told(connection, now_ms),
+        limit=limit,
     )
     return [Held(job, lease) for job in taken]
+
+
+def _find_told(connection: Connection, now_ms: int) -> set[int]:
+    """The due rows whose chapter or gist has a text. One that does not say what it is for is left
+    to whoever runs it: it must not keep the others from being claimed."""
+    due = queue.due(connection, now_ms)
+    asked = [(job.payload.get("chapter"), job.pk) for job in due if job.kind == "chapter"]
+    chapters = {chapter: pk for chapter, pk in asked if isinstance(chapter, int)}
+    told = {chapters[chapter] for chapter in memory.told_chapters(connection, chapters)}
+    gists = [job for job in due if job.kind == "gist" and "last_pk" in job.payload]
+    return told | {job.pk for job in gists if _gist_origins(connection, job)}
 
 
 def load_ratios(

@@ -53,6 +53,10 @@ JobKind = Literal["chapter", "gist"]
 CLOCK_SLACK_MS = 2_000
 """Rows this much from the future are left alone: clocks are corrected by milliseconds all day."""
 
+SOON_MS = 90_000
+"""What comes due within this is waited for by work that can wait: longer than the first two waits
+after a failure, so that no such work begins between the rounds of what nothing tells yet."""
+
 ERROR_CHARS = 500
 """Characters kept of an error."""
 
@@ -226,6 +230,12 @@ def assign(connection: Connection, pk: int, backend: str) -> None:
     connection.execute(update(jobs).where(jobs.c.pk == pk).values(backend=backend))
 
 
+def due(connection: Connection, now_ms: int) -> list[JobRow]:
+    """The rows that wait for nothing but a holder."""
+    statement = select(*jobs.c).where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
+    return [_row(found) for found in connection.execute(statement)]
+
+
 def claim(
     connection: Connection,
     *,
@@ -233,15 +243,16 @@ def claim(
     lease: str,
     lease_ms: int,
     blocked: Collection[str] = (),
+    spare: Collection[int] = (),
     limit: int = 1,
 ) -> list[JobRow]:
     """Lease up to `limit` due rows, the least often tried first and among these the longest due,
     and at most one a backend.
 
-    A row that was tried often has its stand-in already: where calls are slow, its later rounds may
-    not keep a span that is told by nothing waiting until the ceiling cuts it.
     blocked: backends whose rows wait, because a turn or another job of theirs is running; "" stands
-    for rows without a backend. Expired leases are reaped on the way.
+    for rows without a backend. spare: rows (by number) whose work can wait for all other work of
+    their backend, also for what comes due within `SOON_MS`: a call that has begun is not broken
+    off. Expired leases are reaped on the way.
     """
     _mend_clock(connection, now_ms, lease_ms)
     _reap(connection, now_ms)
@@ -254,13 +265,26 @@ def claim(
         )
         .order_by(jobs.c.attempts, jobs.c.run_at_ms, jobs.c.pk)
     )
+    awaited = _awaited(connection, now_ms, spare) if spare else set()
     taken: dict[str, JobRow] = {}
     for found in connection.execute(statement):
         row = _row(found)
+        if row.pk in spare and awaited & {row.backend or "", ""}:
+            continue
         taken.setdefault(row.backend or "", row)
         if len(taken) == limit:
             break
     return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken.values()]
+
+
+def _awaited(connection: Connection, now_ms: int, spare: Collection[int]) -> set[str]:
+    """The backends that other work than the spare one is about to ask; "" for any of them."""
+    soon = select(func.coalesce(jobs.c.backend, "")).where(
+        jobs.c.state == "queued",
+        jobs.c.run_at_ms <= now_ms + SOON_MS,
+        jobs.c.pk.not_in(list(spare)),
+    )
+    return set(connection.execute(soon.distinct()).scalars())
 
 
 def _lease(connection: Connection, row: JobRow, lease: str, now_ms: int, lease_ms: int) -> JobRow:

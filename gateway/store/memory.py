@@ -363,6 +363,14 @@ def chapter_by_pk(connection: Connection, conversation_pk: int, pk: int) -> Chap
     return None if row is None else record(ChapterRow, row)
 
 
+def told_chapters(connection: Connection, pks: Collection[int]) -> set[int]:
+    """Those of these chapters that have a text."""
+    if not pks:
+        return set()
+    told = select(versions.c.chapter_pk).where(versions.c.chapter_pk.in_(list(pks))).distinct()
+    return set(connection.execute(told).scalars())
+
+
 def add_version(
     connection: Connection,
     conversation_pk: int,

@@ -382,3 +382,39 @@ def test_what_a_dead_run_had_leased_is_due_again_at_the_next_start(
     assert row(connection, "dead").attempts == 1
     assert row(connection, "alive").state == "leased"
     assert take(connection, NOW + DELAY + 1, "boot_new.2") == ["dead"]
+
+
+def test_spare_work_waits_for_what_its_backend_is_about_to_do(
+    connection: Connection, conversation_pk: int
+) -> None:
+    put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
+    put(connection, conversation_pk, "chapter:2", run_at_ms=NOW + queue.SOON_MS)
+    spare = {row(connection, "chapter:1").pk}
+
+    assert take(connection, NOW, spare=spare) == [], "what is due in 90 s comes first"
+    assert take(connection, NOW - 1) == []
+    assert take(connection, NOW + queue.SOON_MS, spare=spare) == ["chapter:2"]
+    # while that runs its backend is blocked; nothing else is coming
+    assert take(connection, NOW + queue.SOON_MS, spare=spare, blocked=["glm"]) == []
+    assert take(connection, NOW + queue.SOON_MS, "l2", spare=spare) == ["chapter:1"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "run_at_ms", "taken"),
+    [
+        ("grok", NOW + DELAY, ["chapter:1"]),  # another backend's work is no reason to wait
+        (None, NOW + DELAY, []),  # nobody knows yet whom it will ask
+        ("glm", NOW + queue.SOON_MS + 1, ["chapter:1"]),
+    ],
+)
+def test_spare_work_waits_for_nothing_else(
+    connection: Connection,
+    conversation_pk: int,
+    backend: str | None,
+    run_at_ms: int,
+    taken: list[str],
+) -> None:
+    put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
+    put(connection, conversation_pk, "chapter:2", run_at_ms=run_at_ms, backend=backend)
+    spare = {row(connection, "chapter:1").pk}
+    assert take(connection, NOW, spare=spare) == taken
