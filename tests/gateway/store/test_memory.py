@@ -251,3 +251,61 @@ def test_a_learned_ratio_is_one_row_a_backend(store: Store) -> None:
         assert memory.token_ratio(connection, pk, "cloud") == 4.0
 
     store.writing(check)
+
+
+def test_ends_tell_of_a_path_what_its_rows_tell_without_their_texts(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        tree = Tree(connection)
+        tree.version(tree.chapter(tree.trunk, 1, 2), "the second text, 🙂鍵")
+        tree.chapter(tree.trunk, 3, 4)
+        tree.chapter(tree.trunk, 5, 6)
+        tree.chapter(tree.trunk, 7, 8, text=None)
+        tree.chapter(tree.branch, 5, 8, text="a branch")
+        pk = tree.conversation.pk
+        for path in (tree.trunk, tree.branch):
+            for above in (0, 2, 4):
+                above_pk = path[above - 1].pk if above else 0
+                rows = memory.chapter_row(connection, pk, path[-1], above=above)
+                ends = memory.chapter_ends(connection, pk, path[-1], above_pk=above_pk, above=above)
+                assert [(end.last_pk, end.first_depth, end.last_depth) for end in ends] == [
+                    (row.last_pk, row.first_depth, row.last_depth) for row in rows
+                ]
+                lengths = [None if row.text is None else len(row.text) for row in rows]
+                assert [end.length for end in ends] == lengths
+        assert lengths == [8]
+
+    store.writing(check)
+
+
+def test_the_last_gist_of_a_path_is_found_beside_a_branchs(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        tree = Tree(connection)
+        tree.gist(tree.trunk, 4, text="short")
+        tree.gist(tree.trunk, 6, text="longer")
+        tree.gist(tree.trunk, 6, text="newest 鍵")
+        tree.gist(tree.branch, 8)
+        tree.gist(tree.trunk, 8, policy="wide")
+        pk = tree.conversation.pk
+
+        def found(path: list[Node], depth: int) -> tuple[int, int] | None:
+            end = memory.last_gist_end(connection, pk, "small", path[depth - 1])
+            return None if end is None else (end.last_depth, end.length)
+
+        assert found(tree.trunk, 10) == (6, 8)
+        assert found(tree.branch, 10) == (8, 4)
+        assert found(tree.branch, 7) == (4, 5)
+        assert found(tree.trunk, 3) is None
+        assert memory.gist_ends(connection, pk, "wide") == {tree.trunk[7].pk}
+
+    store.writing(check)
+
+
+def test_chapters_with_a_text_are_told_apart(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        tree = Tree(connection)
+        told = tree.chapter(tree.trunk, 1, 2)
+        untold = tree.chapter(tree.trunk, 3, 4, text=None)
+        assert memory.told_chapters(connection, [told, untold]) == {told}
+        assert memory.told_chapters(connection, []) == set()
+
+    store.writing(check)
