@@ -1,8 +1,9 @@
 """Which requests are no turns: titles, tags, follow-ups, summaries and drafts that clients ask for.
 
-Told in this order: an explicit task; a model that is there for them; markers of known clients;
-a conversation quoted inside one message that asks for its title. In doubt a request is a turn: a
-plain first message of a plain client always is.
+Told in this order: an explicit task; a model that is there for them; the whole template of a known
+client, from its beginning to its end; a conversation quoted inside one message that asks for its
+title. In doubt a request is a turn: a turn too many is a stored title request, one too few a
+person's lost words.
 """
 
 import re
@@ -14,6 +15,8 @@ How = Literal["task", "model", "marker", "shape"]
 
 _PLAIN_TASKS = frozenset({"", "none", "null", "default", "chat", "user_response", "{{task}}"})
 """What a client's header says where there is no task, or its template was not filled in."""
+
+_SYSTEM = ("system", "developer")
 
 _KINDS = (
     (
@@ -45,30 +48,88 @@ _SPEAKER = re.compile(
     r"|\"role\"\s*:\s*\"(?:user|assistant)\"",
     re.IGNORECASE | re.MULTILINE,
 )
-_QUOTED = re.compile(
-    r"<(?:chat_history|conversation|messages|chat|history)>|^#+ chat history", re.I | re.M
-)
+_QUOTED = re.compile(r"<(chat_history|conversation|messages|chat|history)>", re.IGNORECASE)
 
-_ALONE = tuple(
-    re.compile(words, re.IGNORECASE)
+_TASK = re.compile(r"\s*### task:[ \t]*\n", re.IGNORECASE)
+_HEADING = re.compile(
+    r"^#{3,4} \**(?:guidelines|output|examples|instructions|output rules)\**:", re.I | re.M
+)
+_TURNS = re.compile(r"^(?:USER|ASSISTANT): ", re.MULTILINE)
+_OPENED, _CLOSED = "<chat_history>", "</chat_history>"
+_COMPLETED = re.compile(
+    r"\s*<type>[^<]*</type>\s*<text>[\s\S]*</text>\s*#### output:\s*", re.IGNORECASE
+)
+"""Open WebUI's tasks: a heading, further ones, and the turns in a closed block, with which they end
+or, where a text is to be completed, that text."""
+
+_QUOTING = tuple(
+    re.compile(words, re.IGNORECASE | re.DOTALL)
     for words in (
-        r"^### task:(?=[\s\S]*(?:<chat_history>|### chat history|<type>[\s\S]*<text>))",
-        r"^create a concise, 3-5 word (?:title|phrase)(?=[\s\S]*(?:<chat_history>|title))",
-        r"^your task is to reflect the speaker's likely facial expression",
-        r"^based on the chat history, give this conversation a name",
-        r"5-word-or-less title for the conversation",
-        r"^write a concise title for this conversation",
-        r"^summarize in a \d+-word title",
+        r"create a concise, 3-5 word title with an emoji as a title for the chat history"
+        r".*<chat_history>\s*(?-i:USER|ASSISTANT): .*</chat_history>",
+        r"based on the chat history, give this conversation a (?:name|title)\.\s*keep it short.*"
+        r"here's the conversation:\s+```.*```\s+name this conversation in .*"
+        r"only give the (?:name|title), nothing else\.\s+the (?:name|title) is:",
+        r"provide a concise, 5-word-or-less title for the conversation, using title case "
+        r"conventions\. only return the title itself\.\s+conversation:\s+user: .*\n\s*ai: .*",
+        r"analyze this conversation and provide:\s+1\. the detected language of the conversation"
+        r"\s+2\. a concise title in the detected language \(5 words or less, no punctuation or "
+        r"quotation\)\s+user: .*\n\s*ai: .*",
     )
 )
-"""One message that is a whole task: Open WebUI's, Chatbox's, LibreChat's, Jan's."""
+"""One message that is a whole task and quotes the chat: Open WebUI's first, Chatbox's, LibreChat's.
+"""
+
+_WHOLE = tuple(
+    re.compile(words, re.IGNORECASE | re.DOTALL)
+    for words in (
+        r"your task is to reflect the speaker's likely facial expression through a fitting emoji\."
+        r'.*message: """.*"""',
+        r"create a concise, 3-5 word phrase as a header for the following query, strictly adhering "
+        r"to the 3-5 word limit and avoiding the use of the word 'title': .*",
+        r"summarize in a \d+-word title\. give the title only\.(?: here is the message:)?\s*\S.*",
+    )
+)
+"""Whole tasks that quote a single message: Open WebUI's, Jan's."""
+
+_SYSTEM_ALONE = re.compile(r"5-word-or-less title for the conversation", re.IGNORECASE)
+"""LibreChat's, all of it in a system text."""
 
 _NAMER = re.compile(
-    r"into a title within \d+ words|\d+ ?个字以内的标题|\d+ ?個字以內的標題|総結.{0,20}標題"
+    r"into a title within \d+ (?:words|characters)|as a \d+-word title"
+    r"|\d+ ?个字以内的标题|\d+ ?個字以內的標題|総結.{0,20}標題"
     r"|title generator|generates? (?:short |concise )?titles? for (?:chats|conversations)",
     re.IGNORECASE,
 )
-"""A system text that makes the model a namer of chats: Cherry Studio's, LobeChat's."""
+"""A system text that makes the model a namer of chats: Cherry Studio's, LobeChat's. What it names
+is quoted behind it."""
+
+_BEHIND_WHOLE = tuple(
+    re.compile(words, re.IGNORECASE | re.DOTALL)
+    for words in (
+        r"\[write your next reply from the point of view of [^\n]+?, using the chat history so far "
+        r"as a guideline for the writing style of [^\n]+?\..*don't write as .* or system\.\s*"
+        r"don't describe actions of [^\n]*\.\]",
+        r"\[?(?:ignore previous instructions|pause your roleplay)\. summarize the most important "
+        r"facts and events .*limit the summary to \d+ words or less\. your response should include "
+        r"nothing but the summary\.\]?",
+        r"\[?(?:ignore previous instructions and|pause your roleplay and) provide (?:only |a )"
+        r".*do not (?:attempt to )?continue the (?:roleplay )?story\.\]?",
+        r"\[in the next response i want you to provide only a detailed comma-delimited list of "
+        r"keywords and phrases which describe .*\]",
+        r"\[?ignore previous instructions\. classify the emotion of the last message\. output just "
+        r"one word, .*choose only one of the following labels: [^\n]*",
+        r"please generate a four to five word title summarizing our conversation without any "
+        r"lead-in, [^\n]*additional text\.(?: remove enclosing quotation marks\.)?",
+        r"使用四到五个字直接返回这句话的简要主题，不要解释、不要标点[^\n]*“闲聊”",
+        r"summarize (?:the|our) discussion briefly in \d+ (?:words|characters) or less to use as a "
+        r"prompt for future context\.",
+        r"简要总结一下(?:你和用户的)?对话(?:内容)?，"
+        r"用作后续的上下文提示 ?prompt，控制在 ?\d+ ?字以内",
+    )
+)
+"""Whole instructions behind the history they are about: SillyTavern's quiet prompts and drafts of
+the person's next turn, NextChat's topics and summaries."""
 
 _BEHIND = tuple(
     re.compile(words, re.IGNORECASE)
@@ -87,8 +148,11 @@ _BEHIND = tuple(
         r"^\W{0,3}简要总结一下对话内容",
     )
 )
-"""An instruction behind the history it is about: SillyTavern's quiet prompts and drafts of the
-person's next turn, NextChat's topics and summaries."""
+"""How such instructions begin. That counts only in a system text behind a reply, where nothing that
+a person said can be lost."""
+
+_LONGEST = 4_000
+"""Characters above which a message is none of the whole instructions."""
 
 _REACH = 400
 """Characters at either end of a message in which it says what it asks for."""
@@ -105,7 +169,7 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Auxiliary:
     """A request that is no turn: what it asks for, and what told it apart. "shape" is the weakest
-    sign: it holds only where the request goes on with no conversation that is known."""
+    sign: it holds only where the client names no conversation."""
 
     kind: str
     how: How
@@ -124,21 +188,26 @@ def detect_auxiliary(
     last = messages[-1] if messages else Sent("user", "")
     if marked:
         return Auxiliary(_kind_of(last.text[:_REACH]), "model")
-    said = [message for message in messages if message.role not in ("system", "developer")]
-    alone = len(said) < 2 and (last.role == "user" or not said)
-    if alone:
+    said = [message for message in messages if message.role not in _SYSTEM]
+    if not said:
+        found = _SYSTEM_ALONE.search(last.text) or _is_whole_task(last.text)
+        return Auxiliary(_kind_of(last.text[:_REACH]), "marker") if found else None
+    if len(said) < 2 and last.role == "user":
         return _detect_alone(messages, last.text, streamed)
-    if _is_behind(last, streamed):
+    if _is_behind(last, said[-1]):
         return Auxiliary(_kind_of(last.text[:_REACH]), "marker")
     return None
 
 
 def _detect_alone(messages: Sequence[Sent], text: str, streamed: bool) -> Auxiliary | None:
-    if any(pattern.search(text) for pattern in _ALONE):
+    if _is_whole_task(text):
         return Auxiliary(_kind_of(text[:_REACH]), "marker")
-    for message in messages[:-1]:
-        if _NAMER.search(message.text):
-            return Auxiliary("title", "marker")
+    if any(_NAMER.search(message.text) for message in messages[:-1]) and _quotes_chat(text):
+        return Auxiliary("title", "shape")
+    if _TASK.match(text) and _block_end(text) is not None:
+        return Auxiliary(_kind_of(text[:_REACH]), "shape")
+    if any(pattern.fullmatch(text.strip()) for pattern in _WHOLE):
+        return Auxiliary(_kind_of(text[:_REACH]), "shape")
     if streamed:
         return None
     if not _quotes_chat(text):  # asked first: it takes a fiftieth of the time
@@ -149,23 +218,40 @@ def _detect_alone(messages: Sequence[Sent], text: str, streamed: bool) -> Auxili
     return None
 
 
-def _quotes_chat(text: str) -> bool:
-    speakers = _SPEAKER.finditer(text)
-    return _QUOTED.search(text) is not None or len([*zip(range(2), speakers, strict=False)]) == 2
-
-
-def _is_behind(last: Sent, streamed: bool) -> bool:
-    """Whether the newest message is an instruction about the history before it. A person may type
-    such words: from a user they count in brackets, or where nobody waits for a stream and they say
-    which task they set. A person's words that are no turn would be stored nowhere."""
-    if not any(pattern.search(last.text) for pattern in _BEHIND):
+def _is_whole_task(text: str) -> bool:
+    """Whether a message is from its beginning to its end a client's template that quotes a chat."""
+    if not _TASK.match(text):
+        return any(pattern.fullmatch(text.strip()) for pattern in _QUOTING)
+    rest = _block_end(text)
+    if rest is None or not _HEADING.search(text, 0, text.index(_OPENED)):
         return False
-    if last.role in ("system", "developer"):
+    return not rest.strip() or _COMPLETED.fullmatch(rest) is not None
+
+
+def _block_end(text: str) -> str | None:
+    """What stands behind the closed block of turns; None where there is no such block."""
+    opened, closed = text.find(_OPENED), text.rfind(_CLOSED)
+    if opened < 0 or not _TURNS.search(text, opened, max(opened, closed)):
+        return None
+    return text[closed + len(_CLOSED) :]
+
+
+def _quotes_chat(text: str) -> bool:
+    if (opened := _QUOTED.search(text)) and f"</{opened[1]}>" in text[opened.end() :]:
         return True
+    return len([*zip(range(2), _SPEAKER.finditer(text), strict=False)]) == 2
+
+
+def _is_behind(last: Sent, said: Sent) -> bool:
+    """Whether the newest message is an instruction about the history before it. A person may type
+    what begins so, and words that are no turn would be stored nowhere: from a user, or behind a
+    user's message, it must be a whole one."""
     text = last.text.strip()
-    if text.startswith("[") and text.endswith("]"):
+    if len(text) <= _LONGEST and any(pattern.fullmatch(text) for pattern in _BEHIND_WHOLE):
         return True
-    return not streamed and _kind_of(text[:_REACH]) != "other"
+    if last.role not in _SYSTEM or said.role != "assistant":
+        return False
+    return any(pattern.search(text) for pattern in _BEHIND)
 
 
 def _kind_of(text: str) -> str:

@@ -17,11 +17,11 @@ from sqlalchemy import Connection
 from gateway.backends.base import Backend, Call, Chunk, Completion
 from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded
-from gateway.flows.align import find_by_contents
 from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.offers import Offer, demand_of, find_offer
+from gateway.flows.privacy import resembles_private
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_auxiliary
@@ -208,9 +208,9 @@ async def open_chat(
     what = incoming.auxiliary
     if what is None:
         return await open_turn(ctx, incoming, request_id, deadline)
-    link, is_private = await ctx.store.read(_look_up, incoming)
-    if what.how == "shape" and link is not None:
+    if what.how == "shape" and incoming.conversation is not None:
         return await open_turn(ctx, incoming, request_id, deadline)
+    link, is_private = await ctx.store.read(_look_up, incoming)
     return await _open(ctx, incoming, request_id, what, link, is_private, deadline)
 
 
@@ -224,17 +224,7 @@ def _look_up(connection: Connection, incoming: Incoming) -> tuple[ConversationRo
         link = transcript.find_conversation(connection, owner_pk, incoming.conversation)
         if link is not None:
             return link, link.private
-    return None, _tells_private(connection, incoming, owner_pk)
-
-
-def _tells_private(connection: Connection, incoming: Incoming, owner_pk: int) -> bool:
-    if len(incoming.chain) < 2:
-        return False
-    known = transcript.conversations_by_chain(connection, owner_pk, incoming.chains)
-    pks = {pk for pk, _, anchored in known if anchored}
-    pks.update(find_by_contents(connection, owner_pk, incoming.chain, incoming.canonicals))
-    found = (transcript.conversation_by_pk(connection, owner_pk, pk) for pk in pks)
-    return any(one is not None and one.private for one in found)
+    return None, resembles_private(connection, owner_pk, incoming.chain, incoming.canonicals)
 
 
 async def _open(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from policies.auxiliary import Auxiliary, How, Sent, detect_auxiliary
+from policies.auxiliary import Auxiliary, Sent, detect_auxiliary
 
+GUIDED = "### Guidelines:\n- Be accurate.\n### Output:\nJSON format: {}\n### Chat History:\n"
 QUOTED = "<chat_history>\nUSER: hi\nASSISTANT: hello\n</chat_history>"
+DRAFT = (
+    "[Write your next reply from the point of view of Ann, using the chat history so far as a "
+    "guideline for the writing style of Ann. Don't write as Bob or system. Don't describe "
+    "actions of "
+    "Bob.]"
+)
 TALK = {
     "en": "User: Where is the tower?\nAssistant: Behind the hill.",
     "es": "Usuario: ¿Dónde está la torre?\nAsistente: Detrás de la colina.",
@@ -71,41 +78,82 @@ def test_a_model_may_be_kept_for_it() -> None:
 @pytest.mark.parametrize(
     ("messages", "kind"),
     [
-        # Open WebUI: title, tags, follow-ups, queries, autocompletion
-        ([user(f"### Task:\nGenerate a concise, 3-5 word title.\n{QUOTED}")], "title"),
-        ([user(f"### Task:\nGenerate 1-3 broad tags.\n{QUOTED}")], "tags"),
-        ([user(f"### Task:\nSuggest 3-5 relevant follow-up questions.\n{QUOTED}")], "follow-ups"),
+        # Open WebUI: title, tags, follow-ups, autocompletion, and the titles of its first versions
         (
-            [user("### Task:\nGive a tag.\n### Chat History:\nUSER: hi\nASSISTANT: hello")],
-            "tags",
-        ),
-        (
-            [user("### Task:\nYou are an autocompletion system.\n<type>General</type>\n<text>W")],
-            "completion",
-        ),
-        ([user(f"Create a concise, 3-5 word title with an emoji.\n{QUOTED}")], "title"),
-        ([user("Your task is to reflect the speaker's likely facial expression…")], "other"),
-        # Chatbox
-        (
-            [user("Based on the chat history, give this conversation a name.\nKeep it short.")],
+            [user(f"### Task:\nGenerate a concise, 3-5 word title.\n{GUIDED}{QUOTED}")],
             "title",
         ),
-        # LibreChat, all of it in a system text
+        ([user(f"### Task:\nGenerate 1-3 broad tags.\n{GUIDED}{QUOTED}\n")], "tags"),
+        (
+            [
+                system("User local time: 12:00"),
+                user(f"### Task:\nSuggest 3-5 relevant follow-up questions.\n{GUIDED}{QUOTED}"),
+            ],
+            "follow-ups",
+        ),
+        (
+            [
+                user(
+                    "### Task:\nYou are an autocompletion system.\n### **Instructions**:\n1. Go "
+                    "on.\n"
+                    f"### Context:\n{QUOTED}\n<type>General</type>  \n<text>Whe</text>  \n#### "
+                    f"Output:\n"
+                )
+            ],
+            "completion",
+        ),
+        (
+            [
+                user(
+                    "Create a concise, 3-5 word title with an emoji as a title for the chat "
+                    "history, "
+                    f"in the given language.\n\nExamples of titles:\nA Tower\n\n{QUOTED}"
+                )
+            ],
+            "title",
+        ),
+        # Chatbox
+        (
+            [
+                user(
+                    "Based on the chat history, give this conversation a name.\nKeep it short - "
+                    "10 characters max, no quotes.\nUse English.\nJust provide the name, nothing "
+                    "else.\n\nHere's the "
+                    "conversation:\n\n```\nhi\n\n---------\n\nhello\n```\n\nName "
+                    "this conversation in 10 characters or less.\nUse English.\nOnly give the "
+                    "name, "
+                    "nothing else.\n\nThe name is:"
+                )
+            ],
+            "title",
+        ),
+        # LibreChat, all of it in a system text, or as a message
         (
             [system("Provide a concise, 5-word-or-less title for the conversation, using …")],
             "title",
         ),
-        # Jan
-        ([user("Summarize in a 10-word Title. Give the title only. hi")], "title"),
-        # Cherry Studio, LobeChat
         (
             [
-                system("Summarize the user's conversation into a title within 10 words."),
-                user('[{"role":"user","content":"hi"}]'),
+                user(
+                    "Provide a concise, 5-word-or-less title for the conversation, using title "
+                    "case "
+                    "conventions. Only return the title itself.\n\nConversation:\nUser: hi\nAI: "
+                    "hello"
+                )
             ],
             "title",
         ),
-        ([system("你需要将用户的会话总结为 10 个字以内的标题"), user("你好")], "title"),
+        (
+            [
+                user(
+                    "Analyze this conversation and provide:\n1. The detected language of the "
+                    "conversation\n2. A concise title in the detected language (5 words or "
+                    "less, no "
+                    "punctuation or quotation)\n\nUser: hi\nAI: hello"
+                )
+            ],
+            "title",
+        ),
         # SillyTavern: quiet prompts and a draft of the person's next turn
         (
             [
@@ -115,6 +163,8 @@ def test_a_model_may_be_kept_for_it() -> None:
             ],
             "impersonation",
         ),
+        ([user("hi"), reply(), user(DRAFT)], "impersonation"),
+        ([user("hi"), system(DRAFT)], "impersonation"),
         (
             [
                 user("hi"),
@@ -124,7 +174,33 @@ def test_a_model_may_be_kept_for_it() -> None:
             "summary",
         ),
         (
-            [user("hi"), reply(), user("[Pause your roleplay and provide a list of keywords]")],
+            [
+                user("hi"),
+                reply(),
+                user(
+                    "Ignore previous instructions. Summarize the most important facts and "
+                    "events in "
+                    "the story so far. If a summary already exists in your memory, use that as "
+                    "a base "
+                    "and expand with new facts. Limit the summary to 200 words or less. Your "
+                    "response "
+                    "should include nothing but the summary."
+                ),
+            ],
+            "summary",
+        ),
+        (
+            [
+                user("hi"),
+                reply(),
+                user(
+                    "[Pause your roleplay and provide a brief description of the last chat "
+                    "message. "
+                    "Focus on visual details. Do not roleplay as Ann while writing this "
+                    "description. "
+                    "Do not continue the roleplay story.]"
+                ),
+            ],
             "other",
         ),
         # NextChat
@@ -132,18 +208,86 @@ def test_a_model_may_be_kept_for_it() -> None:
             [
                 user("hi"),
                 reply(),
-                user("Please generate a four to five word title summarizing our conversation"),
+                user(
+                    "Please generate a four to five word title summarizing our conversation "
+                    "without "
+                    "any lead-in, punctuation, quotation marks, periods, symbols, bold text, or "
+                    "additional text. Remove enclosing quotation marks."
+                ),
             ],
             "title",
         ),
         (
-            [user("你好"), reply(), user("使用四到五个字直接返回这句话的简要主题，不要解释")],
+            [
+                user("你好"),
+                reply(),
+                user(
+                    "使用四到五个字直接返回这句话的简要主题，不要解释、不要标点、不要语气词、"
+                    "不要多余文本，不要加粗，如果没有主题，请直接返回“闲聊”"
+                ),
+            ],
+            "title",
+        ),
+        (
+            [
+                user("hi"),
+                reply(),
+                user(
+                    "Summarize the discussion briefly in 200 words or less to use as a prompt for "
+                    "future context."
+                ),
+            ],
+            "summary",
+        ),
+    ],
+)
+def test_whole_templates_of_known_clients(messages: list[Sent], kind: str) -> None:
+    assert detect_auxiliary(messages) == Auxiliary(kind, "marker")
+    assert detect_auxiliary(messages, streamed=True) == Auxiliary(kind, "marker")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"### Task:\nGive a short title.\n{QUOTED}", "title"),
+        (f"### Task:\nGive a tag.\n{GUIDED}{QUOTED}\nAnswer in French.", "tags"),
+        (
+            "Your task is to reflect the speaker's likely facial expression through a fitting "
+            "emoji. "
+            'Interpret emotions.\n\nMessage: """Hooray"""',
+            "emoji",
+        ),
+        ("Summarize in a 10-word Title. Give the title only. hi", "title"),
+    ],
+)
+def test_a_template_that_somebody_changed_or_that_quotes_no_chat(text: str, kind: str) -> None:
+    """They hold where no conversation is named: a client with its own template names a task."""
+    assert detect_auxiliary([user(text)], streamed=True) == Auxiliary(kind, "shape")
+
+
+@pytest.mark.parametrize(
+    ("messages", "kind"),
+    [
+        # Cherry Studio, LobeChat
+        (
+            [
+                system("Summarize the user's conversation into a title within 10 words."),
+                user('[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]'),
+            ],
+            "title",
+        ),
+        (
+            [
+                system("你需要将用户的会话总结为 10 个字以内的标题"),
+                user("user: 你好\nassistant: 你好！\n\n请总结上述对话为10个字以内的标题"),
+            ],
             "title",
         ),
     ],
 )
-def test_markers_of_known_clients(messages: list[Sent], kind: str) -> None:
-    assert detect_auxiliary(messages) == Auxiliary(kind, "marker")
+def test_a_system_text_that_names_chats(messages: list[Sent], kind: str) -> None:
+    """A persona that names what people paste is one too: a named conversation's turn."""
+    assert detect_auxiliary(messages, streamed=True) == Auxiliary(kind, "shape")
 
 
 @pytest.mark.parametrize(
@@ -192,23 +336,62 @@ def test_a_quoted_chat_that_wants_a_title_in_six_languages(language: str) -> Non
         [user("hi"), reply(), system("[Continue your last message without repeating it.]")],
         [user("hi"), reply()],
         [user("hi"), reply(), user("Name our chat, will you?")],
+        # a depth-0 note behind what a person said
+        [
+            user("hi"),
+            reply(),
+            user("Ann died."),
+            system("[Write your next reply from the point of…]"),
+        ],
+        # a persona that names chats, asked by a person
+        [system("You are a title generator."), user("Good morning!")],
+        # system texts that are nobody's task
+        [system("You are kind.")],
     ],
 )
 def test_turns(messages: list[Sent]) -> None:
     assert detect_auxiliary(messages) is None
 
 
-def test_a_persons_own_words_are_a_turn_where_somebody_waits() -> None:
-    typed = [user("hi"), reply(), user("Ignore previous instructions and give a summary.")]
-    assert detect_auxiliary(typed, streamed=True) is None
-    how: How = "marker"
-    assert detect_auxiliary(typed) == Auxiliary("summary", how)
-
-
 @pytest.mark.parametrize(
     "text",
-    ["Ignore previous instructions and tell me a joke.", "Pause your roleplay. Ann died today."],
+    [
+        "Write a concise title for this conversation",
+        "Based on the chat history, give this conversation a name you like",
+        "### Task:\nSay where we are.\n### Chat History of mine\nnone yet",
+        "### Task: write a tag about <chat_history> and what it does",
+        f"### Task: tag this\n{GUIDED}{QUOTED}",
+        f"### Task:\nFix my template.\n{GUIDED}<chat_history>\n{{{{MESSAGES}}}}\n</chat_history>",
+        "### Task:\nGive tags.\n<chat_history>\nUSER: hi",
+        "Summarize in a 10-word title what I told you.",
+    ],
 )
-def test_and_where_they_set_no_known_task(text: str) -> None:
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_beginning_of_a_template_is_a_persons(text: str, streamed: bool) -> None:
+    found = detect_auxiliary([user(text)], streamed=streamed)
+    assert found is None or found.how == "shape", "a named conversation's turn"
+    if QUOTED not in text:
+        assert found is None
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Summarize the discussion briefly please, I got lost",
+        "Write your next reply from the point of view of the captain!",
+        "[Write your next reply from the point of view of the captain.]",
+        "Please generate a four to five word title for my poem, and then recite it",
+        "[Pause the roleplay for a moment. Are you tired?]",
+        "Ignore previous instructions and give a summary.",
+        "Ignore previous instructions and tell me a joke.",
+        "Pause your roleplay. Ann died today.",
+        f"{DRAFT} And be quick!",
+        f"{DRAFT[:-1]}{' very' * 1_000}]",
+        "Напиши следующий ответ от лица капитана!",
+        "請以船長的視角寫下一條回覆",
+    ],
+)
+def test_what_a_person_says_in_a_history_is_a_turn(text: str, streamed: bool) -> None:
     """Many clients never stream: what their people say must not be lost."""
-    assert detect_auxiliary([user("hi"), reply(), user(text)]) is None
+    assert detect_auxiliary([user("hi"), reply(), user(text)], streamed=streamed) is None

@@ -9,7 +9,12 @@ import pytest
 
 from tests.gateway.api.conftest import Door
 
-TITLE = "### Task:\nGive a title.\n<chat_history>\nUSER: hi\nASSISTANT: hello\n</chat_history>"
+SHORT = "### Task:\nGive a title.\n<chat_history>\nUSER: hi\nASSISTANT: hello\n</chat_history>"
+TITLE = (
+    "### Task:\nGenerate a concise, 3-5 word title.\n### Guidelines:\n- Be accurate.\n### Output:\n"
+    'JSON format: { "title": "your concise title here" }\n### Chat History:\n'
+    "<chat_history>\nUSER: hi\nASSISTANT: hello\n</chat_history>"
+)
 
 
 async def ask(door: Door, messages: list[dict[str, str]], **more: Any) -> httpx.Response:
@@ -32,6 +37,8 @@ async def conversations(door: Door) -> int:
     [
         {"messages": [user(TITLE)]},
         {"messages": [user(TITLE)], "stream": True},
+        {"messages": [user(SHORT)]},
+        {"messages": [user(SHORT)], "stream": True},
         {"messages": [user("hi")], "headers": {"X-OpenWebUI-Task": "title_generation"}},
         {"messages": [user("hi")], "headers": {"x-foldgate-task": "tags"}, "stream": True},
         {"messages": [user("hi")], "metadata": {"task": "title_generation"}},
@@ -60,6 +67,27 @@ async def test_a_named_conversation_is_named_again(door: Door) -> None:
     assert told.headers["x-foldgate-view"] == "passthrough"
     assert told.headers["x-foldgate-conversation"] == first.headers["x-foldgate-conversation"]
     assert await conversations(door) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHORT,
+        "Write a concise title for this conversation",
+        "Based on the chat history, give this conversation a name you like",
+        "### Task:\nSay where we are.\n### Chat History of mine\nnone yet",
+        "### Task: write a tag about <chat_history> and what it does",
+        f"{TITLE}\n\nWhat is this prompt that my client sends?",
+    ],
+)
+async def test_what_a_person_says_in_a_named_conversation_is_stored(door: Door, text: str) -> None:
+    named = {"x-conversation-id": "chat-1"}
+    first = await ask(door, [user("hi")], headers=named)
+    told = await ask(door, [user(text)], headers=named)
+    assert told.headers["x-foldgate-view"] == "verbatim"
+    id = first.headers["x-foldgate-conversation"]
+    shown = await door.get(f"/api/conversations/{id}/messages")
+    assert text in [each["content"] for each in shown.json()["messages"]]
 
 
 @pytest.mark.parametrize(

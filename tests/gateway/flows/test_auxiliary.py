@@ -83,8 +83,13 @@ async def test_an_unknown_name_begins_nothing(house: House) -> None:
     assert house.one("SELECT count(*) FROM conversations") == 0
 
 
-async def test_a_mere_shape_is_a_turn_where_it_goes_on_with_a_conversation(house: House) -> None:
-    await house.say("hi", id="c")
+@pytest.mark.parametrize("said", [["hi"], []], ids=["known", "new"])
+async def test_a_mere_shape_is_a_turn_where_a_conversation_is_named(
+    house: House, said: list[str]
+) -> None:
+    """A newest-only client never sends a message twice: what is not stored is lost."""
+    for text in said:
+        await house.say(text, id="c")
     turn = await open_it(house, ASK, what=GUESS, id="c")
     assert isinstance(turn, Turn)
     await turn.complete()
