@@ -114,7 +114,9 @@ def find_by_contents(
 ) -> list[int]:
     """The owner's conversations that hold the newest replies of this history, or else the questions
     before them, best first."""
-    contents = [content for message in _newest_replies(chain) for content in _contents(message)]
+    contents = [
+        content for message in _newest_replies(chain) for content in reply_contents(message)
+    ]
     if not contents:
         return []
     asked = [
@@ -154,7 +156,7 @@ def _newest_replies(chain: Chain) -> list[dict[str, Any]]:
     return replies[: -_REPLIES - 1 : -1]
 
 
-def _contents(message: dict[str, Any]) -> list[str]:
+def reply_contents(message: dict[str, Any]) -> list[str]:
     """What identifies a reply: as it was sent, and without a speaker's name before it."""
     message = without_thinking(message)
     found = [transcript.content_digest(canonical_message(message))]
@@ -175,7 +177,7 @@ def _tips(connection: Connection, conversation: ConversationRow, told: Told) -> 
     head = transcript.node_by_pk(connection, conversation.head_pk)
     tips = [head] if _holds(connection, head, told.node) else []
     for message in _newest_replies(told.chain[told.known + 1 :]):
-        for content in _contents(message):
+        for content in reply_contents(message):
             for node in transcript.nodes_by_content(connection, conversation.pk, content)[:2]:
                 is_new = all(not _holds(connection, tip, node) for tip in tips)
                 if node.anchored and is_new and _holds(connection, node, told.node):

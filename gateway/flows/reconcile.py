@@ -23,6 +23,7 @@ from gateway.flows.align import (
     may_wrap,
 )
 from gateway.flows.identity import set_apart, without_thinking
+from gateway.flows.privacy import tells_private
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
@@ -307,6 +308,7 @@ def _conversation(
         alias=incoming.conversation,
         model=incoming.request.model,
         now_ms=now_ms,
+        private=tells_private(connection, owner_pk, incoming.chain, incoming.canonicals),
     )
     return made, True, None
 

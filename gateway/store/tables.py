@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Text, UniqueConstraint
+from sqlalchemy import text as sql_text
 from sqlmodel import Field, SQLModel
 
 # SQLite gives rowids (and never a used one again) only to INTEGER PRIMARY KEY AUTOINCREMENT.
@@ -53,12 +54,18 @@ class Conversation(SQLModel, table=True):
 
     resends: the client was seen to send its history again (so a lone first message is a swipe).
     backend: where it lives, and stays while no rule says otherwise. route: the backend that
-    somebody chose for it, before all rules. private: it was once asked of a private model, and
-    from then on nothing of it leaves this machine.
+    somebody chose for it, before all rules. private: it was once asked of a private model, or began
+    with what was said in such a conversation, and from then on nothing of it leaves this machine.
     """
 
     __tablename__ = "conversations"
-    __table_args__ = (Index("ix_conversations_owner", "owner_pk", "touched_ms"), _STEADY)
+    __table_args__ = (
+        Index("ix_conversations_owner", "owner_pk", "touched_ms"),
+        Index(
+            "ix_conversations_private", "owner_pk", "touched_ms", sqlite_where=sql_text("private")
+        ),
+        _STEADY,
+    )
     pk: int | None = _pk()
     id: str = _text(unique=True)
     owner_pk: int = _ref("owners.pk")

@@ -14,7 +14,8 @@ from gateway.store.tables import Conversation, Message
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 messages = Message.__table__  # type: ignore[attr-defined]
 
-# A history without an id is looked for in so many conversations of its owner, the newest first.
+# A history without an id is looked for in so many conversations of its owner, the newest first;
+# and what was said in private, in so many private ones.
 _RECENT = 200
 
 _TAIL = Prepared(
@@ -100,3 +101,47 @@ def conversations_by_contents(
         .limit(3)
     )
     return [row[0] for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReply:
+    """A reply as a conversation holds it. content, before: the digests of it alone and of the
+    message before it, None where it stands first."""
+
+    content: str
+    before: str | None
+
+
+# By the partial index: where an owner has no private conversation, nothing is read.
+_HAS_PRIVATE = Prepared(
+    text("SELECT 1 FROM conversations WHERE owner_pk = :owner AND private LIMIT 1")
+)
+
+
+def has_private(connection: Connection, owner_pk: int) -> bool:
+    """Whether one of the owner's conversations is private."""
+    return _HAS_PRIVATE.first(connection, owner=owner_pk) is not None
+
+
+def find_replies(
+    connection: Connection, owner_pk: int, contents: Collection[str], *, private: bool
+) -> set[HeldReply]:
+    """Which of these messages are the gateway's own replies, or stand behind one, in the owner's
+    newest 200 private conversations; or are its own replies in the newest 200 others."""
+    which = text("private") if private else text("NOT private")
+    recent = (
+        select(conversations.c.pk)
+        .where(conversations.c.owner_pk == owner_pk, which)
+        .order_by(conversations.c.touched_ms.desc())
+        .limit(_RECENT)
+        .subquery()
+    )
+    parents = messages.alias("parents")
+    mark = messages.c.anchored if private else messages.c.produced
+    rows = connection.execute(
+        select(messages.c.content, parents.c.content)
+        .join(recent, messages.c.conversation_pk == recent.c.pk)
+        .outerjoin(parents, parents.c.pk == messages.c.parent_pk)
+        .where(messages.c.content.in_(contents), mark == true())
+    )
+    return {HeldReply(*row) for row in rows}

@@ -264,16 +264,24 @@ def is_there(connection: Connection, pk: int) -> bool:
 
 
 def create_conversation(
-    connection: Connection, owner_pk: int, *, alias: str | None, model: str, now_ms: int
+    connection: Connection,
+    owner_pk: int,
+    *,
+    alias: str | None,
+    model: str,
+    now_ms: int,
+    private: bool = False,
 ) -> ConversationRow:
     """A new, empty conversation of this owner, under the client's alias if it gave one."""
     public = f"conv_{secrets.token_hex(12)}"
-    given = {"id": public, "owner_pk": owner_pk, "model": model}
+    given = {"id": public, "owner_pk": owner_pk, "model": model, "private": private}
     times = {"created_ms": now_ms, "touched_ms": now_ms}
     pk = int(_CREATE.scalar(connection, **{**_NEW_CONVERSATION, **given, **times}))
     if alias is not None:
         _CALL.run(connection, owner_pk=owner_pk, alias=alias, conversation_pk=pk)
-    return ConversationRow(pk, public, owner_pk, None, model, now_ms, now_ms, False)
+    return ConversationRow(
+        pk, public, owner_pk, None, model, now_ms, now_ms, False, private=private
+    )
 
 
 def touch_conversation(
