@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, TypeGuard
 
 from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
@@ -152,10 +152,10 @@ class LlamaCpp:
             return
         settings = props.get("default_generation_settings")
         window = settings.get("n_ctx") if isinstance(settings, dict) else None
-        if isinstance(window, int) and window > 0:
+        if _is_number(window) and window > 0:
             self._learn_window(window)
         slots = props.get("total_slots")
-        self.total_slots = slots if isinstance(slots, int) and 0 < slots <= MOST_SLOTS else None
+        self.total_slots = slots if _is_number(slots) and 0 < slots <= MOST_SLOTS else None
         self.slot_care.keeper.resize(self.total_slots)
 
     def _learn_window(self, window: int) -> None:
@@ -177,7 +177,7 @@ class LlamaCpp:
             self._can_count = fault.kind is not FaultKind.NOT_FOUND
             return None
         count = answer.get("input_tokens") if isinstance(answer, dict) else None
-        return count if isinstance(count, int) else None
+        return count if _is_number(count) else None
 
     async def _ask_fields(
         self, method: str, path: str, seconds: float, fields: Mapping[str, Any] | None = None
@@ -466,6 +466,11 @@ def _unpack(body: bytes) -> bytes:
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, ERROR_BODY_BYTES)
     except zlib.error:
         return body
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    """true and false are whole numbers to Python, and none that a server counts."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _passes(key: str) -> bool:

@@ -194,6 +194,23 @@ async def test_a_number_of_slots_that_no_server_has_is_none(
     assert backend.total_slots is None
 
 
+@pytest.mark.parametrize("window", [True, False, 0, -1, "4096"])
+async def test_a_window_that_is_no_number_is_none(
+    server: FaultServer, backend: LlamaCpp, window: Any
+) -> None:
+    """true is 1 to Python: a window of one token refuses everything."""
+    server.routes["/props"] = props(window)
+    assert await backend.window() is None
+
+
+async def test_true_is_no_count(server: FaultServer, backend: LlamaCpp) -> None:
+    server.routes["/props"] = props(4096, True)
+    server.routes["/v1/chat/completions/input_tokens"] = answer(200, {"input_tokens": True})
+    assert await backend.window() == 4096
+    assert backend.total_slots is None
+    assert await backend.count_tokens([b"{}"]) is None
+
+
 async def test_a_restarted_server_is_asked_again(server: FaultServer, backend: LlamaCpp) -> None:
     server.routes["/props"] = props(4096)
     assert await backend.window() == 4096
