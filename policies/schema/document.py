@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -66,8 +66,22 @@ class Model(Part):
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        self.fail(find_doubles(self.rules))
+        self.fail([*_find_shared_backends(self.tiers), *find_doubles(self.rules)])
         return self
+
+
+def _find_shared_backends(tiers: Sequence[Tier]) -> Iterator[Fault]:
+    """Tiers of one backend under two policies: a rule or a route could mean either."""
+    seen: set[str] = set()
+    for index, tier in enumerate(tiers):
+        if tier.backend in seen:
+            text = f"another tier of this model has the backend {tier.backend}"
+            hint = (
+                "rules and routes name a tier by its backend: list the server twice under backends,"
+                " or make a second model"
+            )
+            yield Fault(("tiers", index, "backend"), text, hint)
+        seen.add(tier.backend)
 
 
 class PolicyFile(Part):

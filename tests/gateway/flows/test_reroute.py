@@ -126,7 +126,7 @@ async def test_a_route_that_is_down_is_passed_over_and_kept(house: House) -> Non
 
 async def test_a_route_for_another_model_waits(house: House) -> None:
     await choose_cloud(house)
-    assert await say(house, model="twice") == ("local", "home")
+    assert await say(house, model="here") == ("local", "home")
     assert await say(house) == ("cloud", "route")
 
 

@@ -52,7 +52,7 @@ models:
   plain: {tiers: [{backend: local, policy: small}, {backend: cloud, policy: wide}]}
   secret: {tiers: [{backend: local, policy: small}], private: true}
   away: {tiers: [{backend: cloud, policy: wide}]}
-  twice: {tiers: [{backend: local, policy: small}, {backend: local, policy: wide}]}
+  here: {tiers: [{backend: local, policy: small}]}
 """
 OUT = UpstreamFault(FaultKind.UNAVAILABLE, "nobody there")
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -121,7 +121,9 @@ async def test_what_a_request_says(house: House, more: dict[str, Any], rule: str
 async def test_an_alias_is_its_model_and_an_unknown_name_is_none(house: House) -> None:
     await say(house, model="chat")
     assert house.conversation("c").model == "chat"
-    with pytest.raises(NotFound, match="Available: away, chat, plain, secret, talk, talk-by-night"):
+    with pytest.raises(
+        NotFound, match="Available: away, chat, here, plain, secret, talk, talk-by-night"
+    ):
         await say(house, model="chatt")
 
 
@@ -262,13 +264,6 @@ async def test_a_conversation_of_before_there_were_homes(house: House) -> None:
     house.rows("UPDATE conversations SET backend = NULL RETURNING pk")
     assert await say(house) == ("cloud", "home")
     assert home(house) == "cloud"
-
-
-async def test_two_views_of_one_backend_are_two_tiers_of_which_the_first_is_meant(
-    house: House,
-) -> None:
-    said = await house.say("hm", id="c", model="twice")
-    assert said.turn.prepared.setting.policy.name == "small"
 
 
 # -- private -----------------------------------------------------------------------------------

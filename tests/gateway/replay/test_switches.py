@@ -19,7 +19,8 @@ policies:
   large:
     view: {start: 200_000, ceiling: 240_000, headroom: 40_000, keep: 100_000}
 models:
-  foldgate: {tiers: [{backend: actor, policy: large}, {backend: actor, policy: small}]}
+  foldgate: {tiers: [{backend: actor, policy: large}]}
+  little: {tiers: [{backend: actor, policy: small}]}
 """
 
 PLACES = ("Hakodate", "Владивосток", "釜山", "Vigo", "Lisbon", "Ålesund", "高雄", "Cork", "Oulu")

@@ -145,6 +145,17 @@ def test_a_tier_is_listed_once_and_one_is_needed():
         Model(tiers=())
 
 
+def test_one_backend_under_two_policies_is_two_models():
+    """Rules and routes name a tier by its backend: which of the two would be meant?"""
+    with pytest.raises(ValidationError) as caught:
+        whole(tiers=[("glm", "fold"), ("deepseek", "fold"), ("glm", "other")])
+    (error,) = caught.value.errors()
+    (fault,) = error["ctx"]["faults"]
+    assert fault.path == ("tiers", 2, "backend")
+    assert fault.message == "another tier of this model has the backend glm"
+    assert "name a tier by its backend" in fault.hint
+
+
 def test_a_model_is_found_by_its_name_and_by_its_aliases():
     file = whole(aliases=("talk", "foldgate/chat"))
     assert file.find_model("chat") is file.models["chat"]
