@@ -138,7 +138,12 @@ class When(Part):
     @model_validator(mode="after")
     def _check_headers(self) -> Self:
         faults = []
+        seen: dict[str, str] = {}
         for name in self.header or ():
+            if (first := seen.setdefault(name.lower(), name)) != name:
+                text = f"{first} is the same header: case says nothing in their names"
+                hint = "write it once, with a list where any of several values will do"
+                faults.append(Fault(("header", name), text, hint))
             if not _HEADER.fullmatch(name):
                 hint = "such as X-My-Header"
                 faults.append(Fault(("header", name), "this is no name of a header", hint))
@@ -148,6 +153,15 @@ class When(Part):
         if self.header == {}:
             faults.append(Fault(("header",), "at least one entry is needed"))
         self.fail(faults)
+        return self
+
+    @model_validator(mode="after")
+    def _check_health(self) -> Self:
+        """Of several backends one may be well and another not; of the same one never both."""
+        able, unable = set(self.healthy or ()), set(self.unhealthy or ())
+        if len(able) == 1 and able == unable:
+            text = f"{min(able)} is never healthy and unhealthy at once: this rule would never hold"
+            self.fail([Fault(("unhealthy",), text, "drop one of the two, or name another backend")])
         return self
 
 

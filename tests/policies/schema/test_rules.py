@@ -112,6 +112,22 @@ def test_headers_have_names_that_can_be_sent():
     assert faults(When, header={})[0].path == ("header",)
 
 
+def test_a_header_is_named_once_however_it_is_written():
+    (fault,) = faults(When, header={"X-Mood": "dark", "X-Place": "sea", "x-mood": "light"})
+    assert fault.path == ("header", "x-mood")
+    assert fault.message == "X-Mood is the same header: case says nothing in their names"
+
+
+@pytest.mark.parametrize("written", ["glm", ("glm", "glm")])
+def test_no_backend_is_healthy_and_unhealthy(written):
+    (fault,) = faults(When, healthy="glm", unhealthy=written)
+    assert fault.path == ("unhealthy",)
+    assert fault.message.startswith("glm is never healthy and unhealthy at once")
+    # one of two can be used and the other not
+    assert When(healthy=("glm", "grok"), unhealthy="glm")
+    assert When(healthy="glm", unhealthy=("glm", "grok"))
+
+
 @pytest.mark.parametrize("name", ["", "a b", "夜", "-x", "x" * 129])
 def test_the_name_of_a_rule_travels_in_a_header(name):
     (fault,) = faults(Rule, name=name, tier="glm")
