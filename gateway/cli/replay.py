@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -16,7 +17,15 @@ from gateway.cli.options import (
     settings_of,
 )
 from gateway.policy_file import load_policies
-from gateway.replay import Options, RecordingError, Switch, TurnRecord, play, read_recordings
+from gateway.replay import (
+    Options,
+    RecordingError,
+    Switch,
+    Totals,
+    TurnRecord,
+    play,
+    read_recordings,
+)
 from gateway.replay.plot import draw
 from gateway.replay.recordings import join
 
@@ -128,6 +137,7 @@ def replay_command(
         title = f"{', '.join(path.name for path in files)} under {policy}"
         plot.write_text(draw(records, title=title, start=view.start, ceiling=view.ceiling))
     figures = totals.as_json()
+    _tell_missed(options.switches, totals)
     if as_json:
         print_json(figures)
         return
@@ -139,6 +149,18 @@ def replay_command(
         for name, value in move.items():
             shown = "-" if value is None else f"{value:,}"
             click.echo(f"  {name:<18}{shown:>14}")
+
+
+def _tell_missed(switches: Sequence[Switch], totals: Totals) -> None:
+    """Say which switches no recording was long enough for."""
+    made = {(move["at_chars"], move["to"]) for move in totals.switches or ()}
+    for switch in dict.fromkeys(switches):
+        if (switch.at_chars, switch.policy) not in made:
+            click.echo(
+                f"foldgate: the switch at {switch.at_chars:,} to {switch.policy} was not made: no "
+                f"turn begins so late ({totals.floor_chars:,} characters were played)",
+                err=True,
+            )
 
 
 def _watch(record: TurnRecord) -> None:

@@ -101,7 +101,8 @@ policies:
     view: {start: 40_000, ceiling: 60_000, headroom: 9_000, keep: 20_000}
     keep_warm: WARM
 models:
-  foldgate: {tiers: [{backend: actor, policy: small}, {backend: actor, policy: large}]}
+  little: {tiers: [{backend: actor, policy: small}]}
+  foldgate: {tiers: [{backend: actor, policy: large}]}
 """
 
 
@@ -166,9 +167,12 @@ def test_a_switch_that_the_recording_does_not_reach(run: Run, tmp_path: Path) ->
     assert done.exit_code == 0
     # 130 turns are 37,440: nobody speaks after the last one
     assert json.loads(done.stdout)["switches"] == []
+    told = "foldgate: the switch at 37,440 to small was not made: no turn begins so late"
+    assert f"{told} (37,440 characters were played)" in done.stderr
     done = run("replay", recording, "--policy", "large", "--switch", "37_152:small")
     # 129 turns: the last one still waits in the large view
     assert "switch at 37,152 to small" in done.stdout
+    assert "not made" not in done.stderr
     assert done.stdout.rstrip().endswith("lost_messages                  0")
     assert "first_prompt_chars             -" in done.stdout
 
