@@ -49,12 +49,14 @@ def _summary(told: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "folds",
             f"{folds['count']:,}, mean span {_or_dash(folds['mean_span_chars'])} characters, "
-            f"{folds['migrations']:,} migrations, {folds['with_stand_in']:,} with a stand-in",
+            f"{_plural(folds['migrations'], 'migration')}, "
+            f"{folds['with_stand_in']:,} with a stand-in",
         ),
         ("hard cuts", f"{told['hard_cuts']:,}"),
         (
             "stand-ins",
-            f"{told['stand_ins']['chapters']:,} chapters, {told['stand_ins']['gists']:,} gists",
+            f"{_plural(told['stand_ins']['chapters'], 'chapter')}, "
+            f"{_plural(told['stand_ins']['gists'], 'gist')}",
         ),
         ("prompts that moved", _listed(told["moved_by"]).strip(" ()") or "none"),
         ("failed attempts", _counted(told["faults"], "fault")),
@@ -91,6 +93,10 @@ def _listed(counts: dict[str, int]) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _or_dash(number: float | None) -> str:

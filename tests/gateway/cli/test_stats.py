@@ -7,6 +7,7 @@ import json
 import pytest
 from sqlalchemy import Connection, text
 
+from gateway.cli.stats_table import lay_out
 from gateway.store.engine import Store
 from tests.gateway.cli.conftest import Run, Seeded
 from tests.gateway.seeds import NOW
@@ -90,6 +91,19 @@ def test_medians_and_shares(run: Run, seeded: Seeded) -> None:
     assert table["auxiliary requests"] == "3 (title 2, tags 1)"
     assert table["background work"] == "1 parked (refusal 1)"
     assert any(line.startswith("local-glm  local-fold") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "0 migrations"), (1, "1 migration"), (1_200, "1,200 migrations")]
+)
+def test_one_of_a_kind_is_not_several(run: Run, seeded: Seeded, count: int, words: str) -> None:
+    told = json.loads(run("stats", "--json").stdout)
+    told["folds"]["migrations"] = count
+    told["stand_ins"] = {"chapters": count, "gists": 1}
+    lines = lay_out(told)
+    assert any(f" {words}, 0 with a stand-in" in line for line in lines)
+    kind = words.replace("migration", "chapter")
+    assert any(line.startswith("stand-ins") and f" {kind}, 1 gist" in line for line in lines)
 
 
 @pytest.mark.parametrize("since", ["7d", "2026-01-01", "2023-11-14T22:13:20.001Z"])
