@@ -23,6 +23,7 @@ from gateway.flows.align import (
     may_wrap,
 )
 from gateway.flows.identity import set_apart, without_thinking
+from gateway.flows.joined import align_joined
 from gateway.flows.privacy import tells_private
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
@@ -271,7 +272,7 @@ def _same_question(
 ) -> Placement | None:
     """The place of a request that asks what this message asked; None where it asks another."""
     same = asked.content == transcript.content_digest(incoming.canonicals[-1])
-    if len(incoming.chain) > 1 and not (same and asked.chain == incoming.chains[-1]):
+    if not (same and asked.chain == incoming.chains[-1]):
         _, _, aligned = _known(connection, incoming, conversation)
         if aligned is not None and not aligned.fresh and aligned.parent == asked:
             return _placement(conversation, asked, aligned)
@@ -359,7 +360,7 @@ def _known(
     """(index of the last incoming message that is stored already or -1, what new ones go under),
     or where the history stands by alignment."""
     if len(incoming.chain) == 1:
-        return *_known_alone(connection, incoming, conversation), None
+        return _known_alone(connection, incoming, conversation)
     found = transcript.deepest_known(connection, conversation, incoming.chains)
     known, node = found if found is not None else (-1, None)
     if node is not None and not _is_doubtful(incoming, known, node):
@@ -385,18 +386,20 @@ def _is_doubtful(incoming: Incoming, known: int, node: Node) -> bool:
 
 def _known_alone(
     connection: Connection, incoming: Incoming, conversation: ConversationRow
-) -> tuple[int, Node | None]:
-    """A message sent alone follows the newest one, unless it is tried again or is, from a client
-    that sends its history, the first one of it."""
+) -> tuple[int, Node | None, Aligned | None]:
+    """A message sent alone follows the newest one, unless it is tried again, tells all that was
+    said before it, or is, from a client that sends its history, the first one of it."""
     head = _head(connection, conversation)
     if head is None:
-        return -1, None
+        return -1, None, None
     if (asked := _asked_again(connection, incoming, head)) is not None:
-        return 0, asked
+        return 0, asked, None
+    if (joined := align_joined(connection, incoming.chain[0], head)) is not None:
+        return -1, None, joined
     found = None
     if conversation.resends:
         found = transcript.deepest_known(connection, conversation, incoming.chains)
-    return (-1, head) if found is None else found
+    return (-1, head, None) if found is None else (*found, None)
 
 
 def _head(connection: Connection, conversation: ConversationRow) -> Node | None:
