@@ -101,6 +101,19 @@ def test_no_waiting(why: str, state: ViewState) -> None:
             Debt(240, (Span(1, 240, 24_000),)),
         ),
         (
+            # 30 x 1,100 = 33,000 shown and 30,000 behind them; 33,000 + 1,100 + 16,000 is far
+            # above 39,500, half the headroom: a gist would be made on the spot; with one made
+            # ahead, 6,000 + 1,875 + 30,000 = 37,875 are below start
+            "chapters that an earlier fold shows fill the view",
+            ViewState(
+                3_000,
+                33_000,
+                even(30_000, after=3_000),
+                stack=tuple(row(100 * i + 1, 100 * i + 100, 10_000, 1_100) for i in range(30)),
+            ),
+            Debt(3_000, ()),
+        ),
+        (
             # 12 x 1,100 = 13,200 > 2 x 6,000: 6 of 12 go into a gist first
             "a gist is missing",
             arrived(360_000, *(row(280 * i + 1, 280 * i + 280, 28_000, 1_100) for i in range(12))),

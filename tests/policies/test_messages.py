@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from policies.messages import (
     canonical_message,
+    count_images,
+    is_of_tools,
     message_chars,
     message_text,
     tool_calls,
@@ -236,3 +238,31 @@ def test_space_at_the_ends_is_no_difference(text: str, space: str) -> None:
 def test_the_quick_form_is_the_full_form(text: str) -> None:
     assert canonical_message(user(text)) == canonical_message(user(text, name=""))
     assert canonical_message(user(message_text(user(text)))) == canonical_message(user(text))
+
+
+@pytest.mark.parametrize(
+    ("message", "images", "of_tools"),
+    [
+        ({"role": "user", "content": "見て"}, 0, False),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}]}, 0, False),
+        (
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+                    {"type": "text", "text": "смотри"},
+                    {"type": "input_image", "image_url": "https://example.org/a.png"},
+                ],
+            },
+            2,
+            False,
+        ),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}, 0, True),
+        ({"role": "assistant", "content": None, "function_call": {"name": "f"}}, 0, True),
+        ({"role": "assistant", "content": "no", "tool_calls": []}, 0, False),
+        ({"role": "tool", "tool_call_id": "c1", "content": "4"}, 0, True),
+        ({"role": "function", "name": "f", "content": "4"}, 0, True),
+    ],
+)
+def test_images_and_tools_are_counted(message: Any, images: int, of_tools: bool) -> None:
+    assert (count_images(message), is_of_tools(message)) == (images, of_tools)
