@@ -151,6 +151,8 @@ _BEHIND = tuple(
 """How such instructions begin. That counts only in a system text behind a reply, where nothing that
 a person said can be lost."""
 
+_ENDS = 1_500
+"""Characters at either end of a task that quotes what may be long."""
 _LONGEST = 4_000
 """Characters above which a message is none of the whole instructions."""
 
@@ -206,7 +208,7 @@ def _detect_alone(messages: Sequence[Sent], text: str, streamed: bool) -> Auxili
         return Auxiliary("title", "shape")
     if _TASK.match(text) and _block_end(text) is not None:
         return Auxiliary(_kind_of(text[:_REACH]), "shape")
-    if any(pattern.fullmatch(text.strip()) for pattern in _WHOLE):
+    if _is_one_of(_WHOLE, text):
         return Auxiliary(_kind_of(text[:_REACH]), "shape")
     if streamed:
         return None
@@ -221,11 +223,20 @@ def _detect_alone(messages: Sequence[Sent], text: str, streamed: bool) -> Auxili
 def _is_whole_task(text: str) -> bool:
     """Whether a message is from its beginning to its end a client's template that quotes a chat."""
     if not _TASK.match(text):
-        return any(pattern.fullmatch(text.strip()) for pattern in _QUOTING)
+        return _is_one_of(_QUOTING, text)
     rest = _block_end(text)
     if rest is None or not _HEADING.search(text, 0, text.index(_OPENED)):
         return False
     return not rest.strip() or _COMPLETED.fullmatch(rest) is not None
+
+
+def _is_one_of(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+    """Whether a text is one of these from its beginning to its end; the middle of a long one is not
+    looked at, so that no text takes long."""
+    ends = text.strip()
+    if len(ends) > 2 * _ENDS:
+        ends = f"{ends[:_ENDS]}\n{ends[-_ENDS:]}"
+    return any(pattern.fullmatch(ends) for pattern in patterns)
 
 
 def _block_end(text: str) -> str | None:

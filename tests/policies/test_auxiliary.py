@@ -395,3 +395,17 @@ def test_the_beginning_of_a_template_is_a_persons(text: str, streamed: bool) -> 
 def test_what_a_person_says_in_a_history_is_a_turn(text: str, streamed: bool) -> None:
     """Many clients never stream: what their people say must not be lost."""
     assert detect_auxiliary([user("hi"), reply(), user(text)], streamed=streamed) is None
+
+
+def test_of_a_long_template_only_the_ends_are_looked_at() -> None:
+    opening = (
+        "Provide a concise, 5-word-or-less title for the conversation, using title case "
+        "conventions. Only return the title itself.\n\nConversation:\nUser: "
+    )
+    whole = f"{opening}{'Where is the tower? ' * 400}\nAI: Behind the hill."
+    assert detect_auxiliary([user(whole)]) == Auxiliary("title", "marker")
+    begun = f"{opening}{'Where is the tower? ' * 400}"
+    assert detect_auxiliary([user(begun)]) is None
+    # What begins like a template over and over is looked at once.
+    chatbox = "Based on the chat history, give this conversation a name. Keep it short "
+    assert detect_auxiliary([user(chatbox + "here's the conversation:\n```" * 20_000)]) is None
