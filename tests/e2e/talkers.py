@@ -129,6 +129,11 @@ class Talker:
         return named
 
 
+def is_turn(body: bytes) -> bool:
+    """Whether a request wants a reply: a prompt that is read in ahead wants none."""
+    return json.loads(body).get("add_generation_prompt") is not False
+
+
 def question_of(body: bytes) -> str:
     """The newest user message of a request as the upstream got it."""
     return str(json.loads(body)["messages"][-1]["content"])

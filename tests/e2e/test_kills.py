@@ -30,7 +30,7 @@ from gateway.wire.json_text import loads
 from policies.messages import canonical_message
 from tests.e2e.running_gateway import RunningGateway
 from tests.e2e.small_model import SmallModel
-from tests.e2e.talkers import Acknowledged, Kind, Talker, question_of
+from tests.e2e.talkers import Acknowledged, Kind, Talker, is_turn, question_of
 
 KILLS = int(os.environ.get("FOLDGATE_E2E_KILLS", "50"))
 SEED = int(os.environ.get("FOLDGATE_E2E_SEED", "20261130"))
@@ -77,7 +77,7 @@ async def test_fifty_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFi
             await _wait_for_jobs(gateway)
             paths = await asyncio.to_thread(_read_paths, gateway, talkers)
             code = await asyncio.to_thread(gateway.stop)
-        bodies = list(model.bodies)
+        bodies = [body for body in model.bodies if is_turn(body)]
     found = _examine(gateway, talkers)
     changed = _changed_prompts(bodies)
     summary = {
