@@ -68,7 +68,8 @@ def _chunks() -> list[bytes]:
 
 
 _HEALTH = _whole(b'{"status":"ok"}')
-_PROPS = _whole(_json({"default_generation_settings": {"n_ctx": 65_536}, "total_slots": 4}))
+# A slot for every connection of the load: the line before slots is what `make hammer` measures.
+_PROPS = _whole(_json({"default_generation_settings": {"n_ctx": 65_536}, "total_slots": 16}))
 _COUNTED = _whole(_json({"input_tokens": _COUNT}))
 _ANSWER = _answer()
 _STREAM_HEAD = (
