@@ -173,12 +173,28 @@ def _word_missing(path: KeyPath, values: Values) -> Problem:
 def _word_unknown(path: KeyPath, values: Values) -> Problem:
     key = str(path[-1])
     allowed = _allowed_keys(path[:-1], values) or []
-    hint = _nearest(key, allowed)
+    hint = _of_other_kinds(key, path[:-1], values) or _nearest(key, allowed)
     if not hint:
         homes = [_spell_home(home) for home in PARTS if home and key in _keys_of(PARTS[home])]
         hint = f"it belongs into {_either(homes)}" if homes else "allowed: " + ", ".join(allowed)
     node = values.keys[path]
     return Problem(node.line, node.column, spell_path(path), f"unknown key {key}", hint)
+
+
+def _of_other_kinds(key: str, path: KeyPath, values: Values) -> str:
+    """What to do about a key that backends of other kinds have."""
+    node = values.nodes.get((*path, "kind"))
+    if len(path) != 2 or path[0] != "backends" or node is None or node.text not in KINDS:
+        return ""
+    own = KINDS[node.text]
+    others = [name for name, kind in KINDS.items() if key in kind.model_fields]
+    if key in own.model_fields or not others:
+        return ""
+    said = f"only backends of kind {_either(others)} have it: leave it out"
+    if key == "local":
+        place = "never leaves" if own is ScriptedBackend else "always leaves"
+        said += f"; what is sent to a {node.text} one {place} this machine"
+    return said
 
 
 def _allowed_keys(path: KeyPath, values: Values) -> list[str] | None:

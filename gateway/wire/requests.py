@@ -76,6 +76,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         raise BadRequest("`messages` must be a non-empty list.", param="messages")
     for index, message in enumerate(messages):
         _check_message(index, message)
+    _check_choices(data)
     options = data.get("stream_options")
     return ChatRequest(
         model=model,
@@ -98,13 +99,28 @@ def _flag(data: Mapping[str, Any], name: str) -> bool:
     return bool(value)
 
 
+def _check_choices(data: Mapping[str, Any]) -> None:
+    """`n`: how many answers are asked for."""
+    value = data.get("n")
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadRequest("`n` must be a whole number of at least 1.", param="n")
+
+
 def _limit(data: Mapping[str, Any]) -> int | None:
+    """The client's own limit of a reply, in tokens. -1, llama.cpp's spelling of "no limit", is
+    what clients made for it send by themselves: it names no number, as if it were left out."""
     for name in ("max_completion_tokens", "max_tokens"):
         value = data.get(name)
-        if value is None or value == -1:  # llama.cpp's spelling of "no limit"
+        if value is None or value == -1:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise BadRequest(f"`{name}` must be a whole number of at least 1.", param=name)
+            raise BadRequest(
+                f"`{name}` must be a whole number of at least 1; left out or -1, the backend's "
+                "own limit holds.",
+                param=name,
+            )
         return value
     return None
 
@@ -179,15 +195,22 @@ def read_tags(text: str) -> frozenset[str]:
 
 
 def _body_tags(data: Mapping[str, Any]) -> frozenset[str]:
-    """`metadata.tag` and `metadata.tags` (text or a list of texts). Other things may stand under
-    these names for other programs: they are no tags of ours."""
+    """`metadata.tag` and `metadata.tags` (text or a list of texts). Anything else is refused: a
+    tag chooses the backend, and one that was not understood would send a turn elsewhere."""
     metadata = data.get("metadata") or {}
     found: set[str] = set()
-    for value in (metadata.get("tag"), metadata.get("tags")):
+    for name in ("tag", "tags"):
+        value = metadata.get(name)
+        if value is None:
+            continue
         if isinstance(value, str):
             found |= read_tags(value)
-        elif isinstance(value, list):
-            found.update(tag.strip() for tag in value if isinstance(tag, str) and tag.strip())
+        elif isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+            found.update(filter(None, (tag.strip() for tag in value)))
+        else:
+            raise BadRequest(
+                f"`metadata.{name}` must be text or a list of texts.", param=f"metadata.{name}"
+            )
     return frozenset(found)
 
 

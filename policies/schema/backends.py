@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from policies.schema.parts import Part
+from policies.schema.parts import Fault, Part
 from policies.schema.quantities import (
     ApiKey,
     ImageChars,
@@ -34,6 +34,20 @@ class Timeouts(Part):
     """Between two pieces of a reply."""
     total: Timeout = 1800.0
     """From the request to the end of the reply."""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        """A wait that is written and could never pass: the whole call would end before it."""
+        faults = []
+        for name, wait in (("first_token", self.first_token), ("idle", self.idle)):
+            if name in self.model_fields_set and wait > self.total:
+                text = (
+                    f"{name} must not be longer than total: "
+                    f"{wait:,g} s is longer than {self.total:,g} s"
+                )
+                faults.append(Fault((name,), text, f"lower {name} or raise total"))
+        self.fail(faults)
+        return self
 
 
 class Circuit(Part):
@@ -81,6 +95,17 @@ class LlamaCppBackend(Part):
     @classmethod
     def _empty_key_is_none(cls, key: SecretStr | None) -> SecretStr | None:
         return key or None
+
+    @model_validator(mode="after")
+    def _check_slots(self) -> Self:
+        if self.slots == "shared" and self.background_slots is not None:
+            text = (
+                "background_slots needs slots: pinned: where slots are shared the server chooses "
+                "them, and none can be kept free"
+            )
+            hint = "take background_slots out, or write slots: pinned"
+            self.fail([Fault(("background_slots",), text, hint)])
+        return self
 
     @property
     def off_reason(self) -> str | None:

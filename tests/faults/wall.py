@@ -45,6 +45,8 @@ PATIENT = "{connect: 5s, first_token: 10s, idle: 10s, total: 20s}"
 def hasty(**seconds: str) -> str:
     """Timeouts of which these alone are short: whatever ends then, ended by them."""
     waits = {"connect": "5s", "first_token": "20s", "idle": "20s", "total": "40s"} | seconds
+    if "total" in seconds:  # no wait may be longer than the whole
+        waits = {name: wait for name, wait in waits.items() if name in (*seconds, "connect")}
     return "{" + ", ".join(f"{name}: {wait}" for name, wait in waits.items()) + "}"
 
 

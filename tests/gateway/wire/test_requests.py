@@ -69,6 +69,8 @@ def test_unknown_fields_are_kept_and_our_own_are_not() -> None:
         ({"max_completion_tokens": 9, "max_tokens": 7}, 9),
         ({"max_completion_tokens": None, "max_tokens": 7}, 7),
         ({"max_tokens": -1}, None),
+        ({"max_completion_tokens": -1}, None),
+        ({"max_completion_tokens": -1, "max_tokens": 7}, 7),
         ({"max_tokens": None}, None),
     ],
 )
@@ -112,6 +114,18 @@ def test_the_bodys_names_for_a_conversation(fields: dict[str, Any], id: str | No
         ({"max_tokens": -2}, "max_tokens"),
         ({"max_tokens": True}, "max_tokens"),
         ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
+        ({"max_completion_tokens": 0}, "max_completion_tokens"),
+        ({"max_completion_tokens": -2, "max_tokens": 7}, "max_completion_tokens"),
+        ({"n": 0}, "n"),
+        ({"n": -1}, "n"),
+        ({"n": True}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"n": "2"}, "n"),
+        ({"metadata": {"tag": 7}}, "metadata.tag"),
+        ({"metadata": {"tag": {"work": True}}}, "metadata.tag"),
+        ({"metadata": {"tag": False}}, "metadata.tag"),
+        ({"metadata": {"tags": ["仕事", None]}}, "metadata.tags"),
+        ({"metadata": {"tags": {"work": True}}}, "metadata.tags"),
         ({"user": 7}, "user"),
         ({"metadata": "x"}, "metadata"),
         ({"metadata": {"conversation_id": 7}}, "metadata.conversation_id"),
@@ -124,6 +138,17 @@ def test_what_is_wrong_is_named(fields: dict[str, Any], param: str) -> None:
     with pytest.raises(BadRequest) as told:
         parse(**fields)
     assert (told.value.status, told.value.param) == (400, param)
+
+
+@pytest.mark.parametrize("n", [None, 1, 128])
+def test_how_many_answers(n: int | None) -> None:
+    assert parse(n=n).params == {"n": n}
+
+
+def test_a_tag_that_is_none_is_told_in_words() -> None:
+    with pytest.raises(BadRequest) as told:
+        parse(metadata={"tag": 7})
+    assert told.value.message == "`metadata.tag` must be text or a list of texts."
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'"x"', b"{oops", b'{"a":NaN}', b"\xff\xfe"])
@@ -223,8 +248,8 @@ def test_no_shape_is_more_than_a_400(body: dict[str, Any]) -> None:
         (None, set()),
         ({"tag": "work"}, {"work"}),
         ({"tags": "work, 仕事 ,,"}, {"work", "仕事"}),
-        ({"tags": ["work", " a, b ", "", 7, None], "tag": "тег"}, {"work", "a, b", "тег"}),
-        ({"tags": {"work": True}, "tag": 7}, set()),
+        ({"tags": ["work", " a, b ", ""], "tag": "тег"}, {"work", "a, b", "тег"}),
+        ({"tags": None, "tag": []}, set()),
     ],
 )
 def test_tags_are_read_from_the_metadata(metadata: Any, tags: set[str]) -> None:

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from policies.schema import LiteLLMBackend, LlamaCppBackend, ScriptedBackend
+from policies.schema import LiteLLMBackend, LlamaCppBackend, ScriptedBackend, Timeouts
 from policies.schema.backends import AnyKind
 
 LOCAL = "http://127.0.0.1:8080"
@@ -22,6 +22,33 @@ def test_the_defaults_of_the_scripted_backend():
     assert (backend.latency, backend.window, backend.strict_roles) == (0.05, None, False)
     assert backend.is_local
     assert backend.off_reason is None
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"idle": "2m", "total": "1m"}, "idle must not be longer than total: 120 s is longer"),
+        ({"idle": "31m"}, "1,860 s is longer than 1,800 s"),  # the total of its default
+        ({"first_token": "90s", "total": "1m"}, "first_token must not be longer than total: 90 s"),
+    ],
+)
+def test_a_wait_that_could_never_pass_is_refused(written, said):
+    with pytest.raises(ValidationError, match=said):
+        Timeouts(**written)
+
+
+@pytest.mark.parametrize(
+    "written", [{"total": "10s"}, {"idle": "1m", "first_token": "1m", "total": "1m"}]
+)
+def test_a_short_whole_needs_no_other_wait_to_be_written(written):
+    assert Timeouts(**written).idle in (120, 60)
+
+
+def test_slots_that_the_server_chooses_cannot_be_kept_free():
+    with pytest.raises(ValidationError, match="background_slots needs slots: pinned"):
+        LlamaCppBackend(url=LOCAL, background_slots=0)
+    assert LlamaCppBackend(url=LOCAL, background_slots=None).slots == "shared"
+    assert LlamaCppBackend(url=LOCAL, slots="pinned", background_slots=0).background_slots == 0
 
 
 @pytest.mark.parametrize("key", [None, ""])
