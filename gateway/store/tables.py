@@ -56,6 +56,7 @@ class Conversation(SQLModel, table=True):
     backend: where it lives, and stays while no rule says otherwise. route: the backend that
     somebody chose for it, before all rules. private: it was once asked of a private model, or began
     with what was said in such a conversation, and from then on nothing of it leaves this machine.
+    renew: its owner wants the next user message to see the memory anew.
     """
 
     __tablename__ = "conversations"
@@ -76,6 +77,7 @@ class Conversation(SQLModel, table=True):
     private: bool = False
     archived: bool = False
     resends: bool = False
+    renew: bool = False
     created_ms: int = _big()
     touched_ms: int = _big()
 
@@ -223,8 +225,11 @@ class AuxiliaryRequest(SQLModel, table=True):
 class Fold(SQLModel, table=True):
     """The moment at which a policy's view swaps verbatim messages for chapters.
 
-    border_pk is the last folded message; memory is the JSON list of chapter version pks in
-    order (behind the gist). kind: fold, cut or migration.
+    border_pk is the last folded message (0: none is folded yet); memory is the JSON list of
+    chapter version pks in order (behind the gist). kind: fold, cut, migration, opening (a view
+    that begins with a profile or documents) or renewal (the owner changed what it shows).
+    shown: what else its memory holds, row numbers by kind as JSON: profile, documents, pins, open,
+    closed; null: nothing.
     """
 
     __tablename__ = "folds"
@@ -245,6 +250,7 @@ class Fold(SQLModel, table=True):
     memory: str = _text()
     memory_chars: int
     stand_ins: int = 0
+    shown: str | None = _text(nullable=True)
     revision: str = _text()
     created_ms: int = _big()
 
@@ -283,7 +289,10 @@ class ChapterVersion(SQLModel, table=True):
 
 
 class Gist(SQLModel, table=True):
-    """The old generation of one policy: everything up to last_pk in one text; versions stay."""
+    """The old generation of one policy: everything up to last_pk in one text; versions stay.
+
+    retired_ms: its major GC was undone; no later fold shows it or makes the same again.
+    """
 
     __tablename__ = "gists"
     __table_args__ = (
@@ -302,7 +311,142 @@ class Gist(SQLModel, table=True):
     backend: str | None = _text(nullable=True)
     prompt: str | None = _text(nullable=True)
     took_ms: int | None = _big(nullable=True)
+    retired_ms: int | None = _big(nullable=True)
     created_ms: int = _big()
+
+
+class LedgerEntry(SQLModel, table=True):
+    """A fact the owner told, a claim of a character, a thread, a quote, or a sentence that a gist
+    had no room for (note); added, never updated. What became of it are its marks.
+
+    number: of a thread within its conversation, by which summarizers name it. about: a fact's
+    subject in few words, by which a newer one supersedes it. who, target: who said it, to whom.
+    truth: of a claim, what narration or inner thought bears out. version_pk: the chapter version
+    that told it (gist_pk: the gist). last_pk: the entry stands on every path that holds this
+    message. source_pk: the message that bears it out. origin: model or owner.
+    """
+
+    __tablename__ = "ledger_entries"
+    __table_args__ = (
+        Index("ix_ledger_entries_kind", "conversation_pk", "kind", "last_depth"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    conversation_pk: int = _ref("conversations.pk")
+    kind: str = _text()
+    number: int | None = None
+    text: str = _text()
+    about: str | None = _text(nullable=True)
+    who: str | None = _text(nullable=True)
+    target: str | None = _text(nullable=True)
+    truth: str | None = _text(nullable=True)
+    chapter_pk: int | None = _big(nullable=True)
+    version_pk: int | None = _big(nullable=True)
+    gist_pk: int | None = _big(nullable=True)
+    source_pk: int | None = _big(nullable=True)
+    last_pk: int = _big()
+    last_depth: int
+    origin: str = _text()
+    created_ms: int = _big()
+
+
+class LedgerMark(SQLModel, table=True):
+    """What became of an entry; the newest mark of a pair counts on the paths that hold last_pk
+    (null: on all of them, the owner's own act).
+
+    mark: closed or reopened (threads), superseded or restored (facts), pinned or unpinned, deleted
+    or undeleted. by_pk: the entry that did it, a newer fact or an edited text; chapter_pk: the
+    chapter whose summary did.
+    """
+
+    __tablename__ = "ledger_marks"
+    __table_args__ = (
+        Index("ix_ledger_marks_entry", "entry_pk"),
+        Index("ix_ledger_marks_conversation", "conversation_pk", "pk"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk")
+    entry_pk: int = _ref("ledger_entries.pk")
+    mark: str = _text()
+    by_pk: int | None = _big(nullable=True)
+    chapter_pk: int | None = _big(nullable=True)
+    last_pk: int | None = _big(nullable=True)
+    last_depth: int | None = None
+    origin: str = _text()
+    created_ms: int = _big()
+
+
+class ProfileFact(SQLModel, table=True):
+    """A fact that an owner told about themselves, for all their conversations (L2).
+
+    conversation_pk: where it was learned, with which it goes; null: the owner wrote it. source:
+    a digest of where it was learned and of what it says, by which a deleted one is not learned
+    again. A newer text is a row of its own, replaces_pk the one that it takes the place of. state:
+    active, replaced or deleted (then text is empty).
+    """
+
+    __tablename__ = "profile_facts"
+    __table_args__ = (
+        Index("ix_profile_facts_owner", "owner_pk", "state"),
+        Index("ix_profile_facts_source", "owner_pk", "source"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    owner_pk: int = _ref("owners.pk")
+    conversation_pk: int | None = _ref("conversations.pk", nullable=True, index=True)
+    text: str = _text()
+    about: str | None = _text(nullable=True)
+    source: str | None = _text(nullable=True)
+    origin: str = _text()
+    state: str = _text()
+    replaces_pk: int | None = _big(nullable=True)
+    created_ms: int = _big()
+    ended_ms: int | None = _big(nullable=True)
+
+
+class Note(SQLModel, table=True):
+    """What was recalled beside one message in the views that stand on one fold; never updated.
+
+    kind: lines (shown in the message) or calls (a model's own searches and what it was answered,
+    shown behind it). body: JSON as prompts render it. chars: what it costs in a view.
+    """
+
+    __tablename__ = "notes"
+    __table_args__ = (
+        UniqueConstraint("conversation_pk", "policy", "fold_pk", "asked_pk", "kind"),
+        _STEADY,
+    )
+    pk: int | None = _pk()
+    conversation_pk: int = _ref("conversations.pk")
+    policy: str = _text()
+    fold_pk: int = _big()
+    asked_pk: int = _big()
+    asked_depth: int
+    kind: str = _text()
+    body: str = _text()
+    chars: int
+    created_ms: int = _big()
+
+
+class Document(SQLModel, table=True):
+    """A text that is pinned in the stable part of views: of one conversation, or (policy) named in
+    policies.yaml. A changed text is a new row; removed_ms: no later fold shows it."""
+
+    __tablename__ = "documents"
+    __table_args__ = (Index("ix_documents_policy", "policy", "digest"), _STEADY)
+    pk: int | None = _pk()
+    id: str = _text(unique=True)
+    conversation_pk: int | None = _ref("conversations.pk", nullable=True, index=True)
+    policy: str | None = _text(nullable=True)
+    name: str = _text()
+    text: str = _text()
+    digest: str = _text()
+    chars: int
+    created_ms: int = _big()
+    removed_ms: int | None = _big(nullable=True)
 
 
 class Job(SQLModel, table=True):

@@ -81,6 +81,7 @@ class ConversationRow:
     touched_ms: int
     archived: bool
     resends: bool = False
+    renew: bool = False
     backend: str | None = None
     route: str | None = None
     private: bool = False
@@ -113,6 +114,7 @@ CONVERSATION_COLUMNS = (
     conversations.c.touched_ms,
     conversations.c.archived,
     conversations.c.resends,
+    conversations.c.renew,
     conversations.c.backend,
     conversations.c.route,
     conversations.c.private,
@@ -162,7 +164,7 @@ _TOUCH = Prepared(
     )
 )
 _NEW_CONVERSATION: dict[str, Any] = {
-    column.name: False if column.name in ("private", "archived", "resends") else None
+    column.name: False if column.name in ("private", "archived", "resends", "renew") else None
     for column in conversations.c
     if column.name != "pk"
 }

@@ -10,7 +10,17 @@ from policies.schema.backends import (
 )
 from policies.schema.document import Attempts, Model, PolicyFile, Tier, find_faults
 from policies.schema.parts import FAULTS, Fault, KeyPath, Part
-from policies.schema.policy import Chapters, Gist, Policy, Recall, Summaries, View
+from policies.schema.policy import (
+    Chapters,
+    Gist,
+    Ledger,
+    Policy,
+    Profile,
+    Recall,
+    ReplyFields,
+    Summaries,
+    View,
+)
 from policies.schema.quantities import (
     FROM_FILE,
     Size,
@@ -45,13 +55,16 @@ __all__ = [
     "Fault",
     "Gist",
     "KeyPath",
+    "Ledger",
     "LiteLLMBackend",
     "LlamaCppBackend",
     "Model",
     "Part",
     "Policy",
     "PolicyFile",
+    "Profile",
     "Recall",
+    "ReplyFields",
     "Rule",
     "ScriptedBackend",
     "Size",

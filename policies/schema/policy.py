@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from policies.schema.parts import Fault, Part, refuse
-from policies.schema.quantities import Chars, MaxOutput, Seconds, Timeout, Unit, ViewSize
+from policies.schema.quantities import Chars, MaxOutput, Seconds, Text, Timeout, Unit, ViewSize
 
 _VIEW_SIZES = ("start", "ceiling", "headroom", "keep")
 
@@ -128,6 +128,40 @@ class Recall(Part):
 
     budget: Annotated[Chars, Field(ge=0, le=100_000)] = 1_500
     """Characters a turn at most; 0: no recall."""
+    between_folds: Annotated[Chars, Field(ge=0, le=1_000_000)] = 6_000
+    """Characters at most between two folds, all turns together."""
+    tool: bool = False
+    """Models that can call tools may search for themselves: recall_search, recall_expand."""
+    lookups: tuple[str, ...] = ()
+    """Other sources that are asked beside the transcript."""
+
+
+class Ledger(Part):
+    """What the memory shows of the ledger, behind the chapters."""
+
+    length: Annotated[Chars, Field(ge=0, le=100_000)] = 1_000
+    """Characters of open threads and of what is pinned, at most; never more than a tenth of what
+    a fold leaves."""
+    closed: Annotated[int, Field(ge=0, le=50)] = 3
+    """How many of the threads that were closed last are shown too."""
+
+
+class Profile(Part):
+    """What the owner told about themselves, across conversations."""
+
+    learn: bool = True
+    """Facts of judged chapters are kept for the owner's other conversations."""
+    length: Annotated[Chars, Field(ge=0, le=100_000)] = 1_000
+    """Characters shown at most, and never more than a tenth of what a fold leaves; 0: none."""
+
+
+class ReplyFields(Part):
+    """The fields of replies that are JSON, so that summarizers can tell apart what they hold."""
+
+    narration: tuple[str, ...] = ("narration", "narrator", "scene", "action", "description")
+    speaker: tuple[str, ...] = ("speaker", "character", "name", "who")
+    speech: tuple[str, ...] = ("speech", "say", "says", "dialogue", "line", "text", "message")
+    thoughts: tuple[str, ...] = ("thought", "thoughts", "inner", "monologue", "feeling")
 
 
 class Policy(Part):
@@ -140,6 +174,14 @@ class Policy(Part):
     gist: Gist = Gist()
     summaries: Summaries = Summaries()
     recall: Recall = Recall()
+    memory: Literal["generational", "rolling"] = "generational"
+    """generational: chapters stack, older ones join a gist now and then; rolling: one summary,
+    rewritten at each fold, for chats that are soon forgotten."""
+    ledger: Ledger = Ledger()
+    profile: Profile = Profile()
+    documents: tuple[Text, ...] = ()
+    """Files whose texts stand in every view of this policy, beside the file or by full path."""
+    reply_fields: ReplyFields = ReplyFields()
     elsewhere: tuple[Literal["refused", "overflow"], ...] = ()
     """What may be tried on the next tier though the same bytes would fail again: a refusal of the
     content, a prompt that the backend found too long."""

@@ -9,6 +9,4 @@ def find_waiting(file: PolicyFile) -> list[str]:
     for name, policy in file.policies.items():
         if policy.ttl is not None:
             found.append(f"policies.{name}.ttl has no effect yet; nothing is deleted by age")
-        if "budget" in policy.recall.model_fields_set and policy.recall.budget:
-            found.append(f"policies.{name}.recall.budget has no effect yet; nothing is recalled")
     return found
