@@ -12,13 +12,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.redaction import redact as redact
 from gateway.wire.json_text import loads
 
 RETRY_AFTER_CAP = 120.0
 """Seconds. A longer wait that an upstream asks for is no reason to keep a person waiting."""
-
-DETAIL_CHARS = 300
-"""Characters of an upstream's own words that are passed on."""
 
 OVERFLOW_CODES = frozenset(
     {
@@ -341,29 +339,13 @@ _SUMMARY = {
 
 
 def _describe(backend: str, kind: FaultKind, error: ErrorText, secrets: Iterable[str]) -> str:
+    """The upstream's own words are passed on, but for those about a refused key: what stands in
+    them is the operator's, and nothing that who asked could do anything about."""
     text = f"The backend {backend} {_SUMMARY[kind]}"
     status = f" (status {error.status})" if error.status is not None else ""
     if kind is FaultKind.AUTH or not error.message:
         return text + status
     return f"{text}{status}: {redact(error.message, secrets)}"
-
-
-_SECRET_SHAPES = re.compile(
-    r"(?<=://)[^\s/@]+@"  # credentials in an address
-    r"|\bBearer\s+\S+"
-    r"|\b(?:sk|xai|gsk|pk|rk|AIza|hf|key)[-_][A-Za-z0-9*_\-]{6,}"
-    r"|\bAIza[A-Za-z0-9_\-]{8,}"
-    r"|(?i:\b(?:api[ _-]?key|key|token|team)(?: id)?\s*[=:]\s*)\S+"
-)
-
-
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """An upstream's words on one line, shortened, with everything that looks like a key masked."""
-    for secret in secrets:
-        if len(secret) >= 4:
-            text = text.replace(secret, "***")
-    text = " ".join(_SECRET_SHAPES.sub("***", text).split())
-    return text if len(text) <= DETAIL_CHARS else text[: DETAIL_CHARS - 1] + "…"
 
 
 def _find_number(patterns: Iterable[re.Pattern[str]], text: str) -> int | None:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from gateway.backends.redaction import FAULT_CHARS, redact
 from gateway.errors import UpstreamFailed
 
 
@@ -110,7 +111,8 @@ RULES: dict[FaultKind, FaultRule] = {
 
 
 class UpstreamFault(UpstreamFailed):
-    """A backend failed. `message` says what happened and what to do, never a key.
+    """A backend failed. `message` says what happened and what to do, on one line, of bounded
+    length and without a key, whatever it is made of.
 
     `retry_after`: seconds. `partial`: raised after a part of the answer was given. `received`: the
     whole answer as far as it came, where a whole answer was asked for and had no true end.
@@ -132,6 +134,7 @@ class UpstreamFault(UpstreamFailed):
         is_ours: bool = False,
     ) -> None:
         rule = RULES[kind]
+        what = redact(what, most=FAULT_CHARS)
         super().__init__(
             f"{what.rstrip('. ')}. {rule.advice}",
             status=status or rule.status,

@@ -7,6 +7,7 @@ beside the rows.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -185,6 +186,28 @@ async def test_what_fails_before_the_first_token_is_a_status(
     assert wall.messages() == [("user", "hi", 0)]
     assert {row[1:] for row in wall.attempts()} == {("failed", None, kind)}
     assert len(wall.upstream.chats) == 1
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+async def test_an_upstreams_reason_is_told_and_no_key_in_it(wall: Wall, streamed: bool) -> None:
+    said = f"temperature は 2 以下です ({KEY}, Bearer abc.def)\x00\n" + "ж" * 2_000
+    wall.upstream.play(answer(422, error(said)))
+    heard = await wall.ask("hi", stream=streamed)
+    assert (heard.status, heard.error is None) == (400, False)
+    assert heard.error is not None
+    told = heard.error["message"]
+    assert ": temperature は 2 以下です (***, ***) жжж" in told
+    assert 1_000 < len(told) < 1_200
+    assert not re.search("[\x00-\x1f]", told)
+
+
+async def test_no_key_is_told_in_the_midst_of_a_stream(wall: Wall) -> None:
+    wall.upstream.play(stream(role(), delta(HALF), error(f"failed for {KEY} at u:p", code=500)))
+    heard = await wall.ask("hi")
+    assert (heard.status, heard.text) == (200, HALF)
+    assert heard.error is not None
+    assert "failed for *** at u:p" in heard.error["message"]
+    assert KEY.encode() not in heard.body
 
 
 # -- what is not whole is drawn once more ----------------------------------------------------------

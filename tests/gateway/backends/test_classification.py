@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from gateway.backends.classification import (
-    DETAIL_CHARS,
     RETRY_AFTER_CAP,
     classify_payload,
     classify_response,
     read_retry_after,
-    redact,
 )
 from gateway.backends.faults import FaultKind as K
 
@@ -214,26 +212,12 @@ def test_retry_delay_of_google() -> None:
     assert classify_payload("b", body, 429).retry_after == 34.5
 
 
-@pytest.mark.parametrize(
-    ("said", "secret"),
-    [
-        ("refused for sk-abcdef123456", "sk-abcdef123456"),
-        ("at https://user:pass@host/v1", "user:pass"),
-        ("Bearer abc.def failed", "abc.def"),
-        ("?key=AIzaSyA1234567890 is wrong", "AIzaSyA1234567890"),
-        ("API key ID: 1234-5678, Model: x", "1234-5678"),
-        ("the key hunter22 was used", "hunter22"),
-    ],
-)
-def test_nothing_secret_is_repeated(said: str, secret: str) -> None:
-    fault = classify_payload("b", error(said), 500, secrets=("hunter22",))
-    assert secret not in fault.message
-    assert "***" in fault.message
+@pytest.mark.parametrize("status", [400, 422, 429, 500, None])
+def test_an_upstreams_words_are_passed_on_without_its_keys(status: int | None) -> None:
+    said = "Ungültig: temperature 3 (sk-abcdef123456, hunter22)\nsee https://u:p@docs.example"
+    fault = classify_payload("b", error(said), status, secrets=("hunter22",))
+    assert ": Ungültig: temperature 3 (***, ***) see https://***@docs.example. " in fault.message
 
 
 def test_the_words_about_a_refused_key_are_not_repeated() -> None:
     assert "hint" not in classify_payload("b", error("Incorrect API key: hint"), 401).message
-
-
-def test_long_words_are_shortened() -> None:
-    assert len(redact("ab " * 500)) == DETAIL_CHARS
