@@ -1,9 +1,10 @@
 """What of an upstream's own words may be repeated.
 
-Words of providers are worth repeating: they say which field is wrong, how long a prompt may be, when
-to come again. They also hold keys, in whole or in part, and whatever bytes a server chose. So they
-pass here before anybody is told and before they are stored: `redact` where they are read, because
-there the configured keys are known, and `UpstreamFault` once more, whatever a fault is made of.
+Words of providers are worth repeating: they say which field is wrong, how long a prompt may be,
+when to come again. They also hold keys, in whole or in part, and whatever bytes a server chose. So
+they pass here before anybody is told and before they are stored: `redact` where they are read,
+because there the configured keys are known, and `UpstreamFault` once more, whatever a fault is
+made of.
 """
 
 import re
