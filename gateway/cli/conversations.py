@@ -100,7 +100,9 @@ def _list(connection: Connection, owner: str, user: str, limit: int | None) -> l
 @conversations_group.command("show")
 @click.argument("id")
 @owner_options
-@click.option("--last", type=click.IntRange(1), help="Only the newest so many messages.")
+@click.option(
+    "--last", type=click.IntRange(1), help="Only the newest so many messages and their prompts."
+)
 @database_option
 @json_option
 def show_command(
@@ -129,12 +131,24 @@ def _show(
         head = node_by_pk(connection, conversation.head_pk)
         page = read_page(connection, head, None, head.depth)
         found = render_page(page)["messages"]
+    prompts = read_prefixes(connection, conversation.pk, limit=_PROMPTS)
+    if last:
+        asked = _asked_by(found, last)
+        found, prompts = found[-last:], [one for one in prompts if one["asked"] in asked]
     return {
         "conversation": describe_conversation(connection, conversation),
-        "messages": found[-last:] if last else found,
+        "messages": found,
         "memory": read_memory(connection, conversation, default_policy=None),
-        "prefix": read_prefixes(connection, conversation.pk, limit=_PROMPTS),
+        "prefix": prompts,
     }
+
+
+def _asked_by(found: list[dict[str, Any]], last: int) -> set[str]:
+    """The questions among the newest messages, and that of a reply which is the first of them."""
+    start = max(0, len(found) - last)
+    if start > 0 and found[start]["role"] == "assistant":
+        start -= 1
+    return {message["id"] for message in found[start:]}
 
 
 def _print_messages(messages: list[dict[str, Any]]) -> None:

@@ -111,7 +111,9 @@ def _print_explanation(found: dict[str, Any]) -> None:
             f"{move['backend']}"
         )
     for way in found["ways"]:
-        click.echo(f"  {'yes' if way['holds'] else 'no ':<4}{way['rule']} -> {_tell_way(way)}")
+        taken = "  [chosen]" if way["chosen"] else ""
+        holds = "yes" if way["holds"] else "no"
+        click.echo(f"  {holds:<4}{way['rule']} -> {_tell_way(way)}{taken}")
     for turn in found["turns"]:
         click.echo(
             f"{turn['at']}  {turn['backend']} under {turn['policy']}: {turn['rule'] or 'no rule'} "

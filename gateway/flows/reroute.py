@@ -20,7 +20,6 @@ from gateway.flows.sites import Spot, last_system
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress, find_progress
 from gateway.store.transcript import ConversationRow
-from policies.budget import first_ratio
 from policies.routing import FIRST, ROUTE, choose, explain
 from policies.schema import Model, suggest
 
@@ -144,8 +143,8 @@ def find_spot(connection: Connection, conversation: ConversationRow, now_ms: int
     head = transcript.node_by_pk(connection, conversation.head_pk)
     system, _ = last_system(connection, conversation.pk)
     rows = transcript.path_between(connection, head.pk, max(0, head.depth - 4))
-    guess = first_ratio("\n".join(row.raw for row in rows))
-    return Spot(conversation, head, system, guess, now_ms)
+    sample = "\n".join(row.raw for row in rows)
+    return Spot(conversation, head, system, sample, now_ms)
 
 
 def _asker_of(
@@ -200,12 +199,19 @@ def _tell(view: View, offer: Offer) -> dict[str, Any]:
     if choice is not None:
         tier = candidates[choice.index]
         chosen = {"backend": tier.backend, "policy": tier.policy, "rule": choice.rule}
-    ways = explain(facts, stand, candidates, offer.rules)
+    ways = [
+        {**asdict(way), "misses": list(way.misses), "holds": way.holds, "chosen": False}
+        for way in explain(facts, stand, candidates, offer.rules)
+    ]
+    for way in ways:
+        if chosen is not None and (way["rule"], way["tier"]) == (chosen["rule"], chosen["backend"]):
+            way["chosen"] = True
+            break
     return {
         "private": stand.private,
         "home": stand.home,
         "choice": chosen,
-        "ways": [{**asdict(way), "misses": list(way.misses), "holds": way.holds} for way in ways],
+        "ways": ways,
         "backends": [
             {
                 "backend": tier.backend,

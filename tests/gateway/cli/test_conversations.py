@@ -44,6 +44,16 @@ def test_show_as_json(run: Run, seeded: Seeded) -> None:
     assert last["messages"] == shown["messages"][-2:]
 
 
+@pytest.mark.parametrize(("last", "prompts"), [(1, 0), (2, 1), (3, 1), (99, 1)])
+def test_the_newest_messages_come_with_their_own_prompts(
+    run: Run, seeded: Seeded, last: int, prompts: int
+) -> None:
+    """Of seven messages the fifth was asked and the sixth is its reply."""
+    done = run("conversations", "show", "chat-1", "--last", str(last))
+    assert len(done.stdout.splitlines()) == min(last, 7)
+    assert done.stderr.count("prompt of 10 tokens") == prompts
+
+
 def test_show_for_people(run: Run, seeded: Seeded) -> None:
     done = run("conversations", "show", seeded.mine.id)
     lines = done.stdout.splitlines()

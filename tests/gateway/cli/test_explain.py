@@ -76,9 +76,33 @@ def test_for_people_it_is_told_in_lines(run: Run, explained: Seeded) -> None:
         "  no  huge -> rehearsal (does not hold: chars)",
         "  no  home -> local-glm (it cannot be used now)",
         "  no  first-healthy -> local-glm (it cannot be used now)",
-        "  yes first-healthy -> rehearsal",
+        "  yes first-healthy -> rehearsal  [chosen]",
     ]
     assert "local-glm under local-fold: no rule (folded, done)" in done.stderr
+
+
+def test_of_several_ways_that_hold_the_chosen_one_is_marked(run: Run, explained: Seeded) -> None:
+    sent = ("--conversation", "chat-1", "--header", "X-Mood=dark", "--tag", "work")
+    ways = explain(run, *sent)["ways"]
+    assert [way["rule"] for way in ways if way["holds"]] == ["7-by-mood", "first-healthy"]
+    assert [way["rule"] for way in ways if way["chosen"]] == ["7-by-mood"]
+    lines = run("policies", "explain", *sent).stdout.splitlines()
+    assert "  yes 7-by-mood -> rehearsal  [chosen]" in lines
+    assert "  yes first-healthy -> rehearsal" in lines
+
+
+def test_a_way_that_is_taken_for_want_of_another_is_marked_too(
+    run: Run, explained: Seeded, tmp_path: Path
+) -> None:
+    lone = POLICIES.replace("      - {backend: rehearsal, policy: local-fold}\n", "")
+    (tmp_path / "policies.yaml").write_text(lone[: lone.index("    rules:")])
+    done = run("policies", "explain", "--conversation", "chat-1")
+    assert done.stdout.splitlines()[1:] == [
+        "its next turn goes to local-glm under local-fold: first-healthy",
+        "  no  route -> none",
+        "  no  home -> none",
+        "  no  first-healthy -> local-glm (it cannot be used now)  [chosen]",
+    ]
 
 
 def test_wrong_use(run: Run, explained: Seeded) -> None:

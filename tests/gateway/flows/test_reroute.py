@@ -190,9 +190,11 @@ async def test_every_way_is_told_and_what_speaks_against_it(house: House) -> Non
         "misses": [],
         "blocked": "it cannot be used now",
         "holds": False,
+        "chosen": False,
     }
     assert ways["alias"]["misses"] == ["model"]
     assert ways["home"]["holds"]
+    assert [way["rule"] for way in told["ways"] if way["chosen"]] == ["home"]
     assert told["backends"][1] == {
         "backend": "cloud",
         "policy": "wide",
