@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from gateway.store import memory
+from gateway.store import chapter_rows, fold_rows, gist_rows
 from gateway.store.attempts import attempts
-from gateway.store.memory import chapters, gists, quarantine, versions
+from gateway.store.chapter_rows import chapters, versions
+from gateway.store.gist_rows import gists
+from gateway.store.quarantine import quarantine
 
 _GIST_FRAME = re.compile(r"<earlier>\n(.*?)\n</earlier>", re.DOTALL)
 _CHAPTER_FRAME = re.compile(r"<chapter>\n(.*?)\n</chapter>", re.DOTALL)
@@ -115,13 +117,13 @@ def _read_shown(connection: Connection) -> Shown | None:
     fold_pk = connection.execute(newest).scalar()
     if fold_pk is None:
         return None
-    fold = memory.fold_by_pk(connection, fold_pk)
+    fold = fold_rows.fold_by_pk(connection, fold_pk)
     texts: list[Text] = []
-    if fold.gist_pk is not None and (gist := memory.gist_by_pk(connection, fold.gist_pk)):
+    if fold.gist_pk is not None and (gist := gist_rows.gist_by_pk(connection, fold.gist_pk)):
         texts.append(Text(gist.pk, Span(1, gist.last_depth), gist.origin, gist.text, True))
     texts += [
         Text(row.pk, Span(row.first_depth, row.last_depth), row.origin, row.text, False)
-        for row in memory.versions_by_pk(connection, fold.memory)
+        for row in chapter_rows.versions_by_pk(connection, fold.memory)
     ]
     return Shown(fold.pk, fold.kind, fold.border_depth, fold.memory_chars, tuple(texts))
 

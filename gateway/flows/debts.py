@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.jobs.queue import enqueue
-from gateway.store import memory
-from gateway.store.memory import ChapterRow, GistRow
+from gateway.store import chapter_rows
+from gateway.store.chapter_rows import ChapterRow
+from gateway.store.gist_rows import GistRow
 from policies.values import Span
 
 
@@ -33,7 +34,7 @@ def add_debt(
     connection: Connection, order: Order, span: Span, *, first_pk: int, last_pk: int
 ) -> int:
     """The chapter over a span, with its job where it is new. Returns its row number."""
-    pk, is_new = memory.add_chapter(
+    pk, is_new = chapter_rows.add_chapter(
         connection,
         order.conversation_pk,
         span,

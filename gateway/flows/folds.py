@@ -14,8 +14,10 @@ from sqlalchemy import Connection
 from gateway.flows.debts import Order, add_debt, add_gist_job
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
-from gateway.store import attempts, memory, transcript
-from gateway.store.memory import ChapterRow, FoldRow, GistRow
+from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
+from gateway.store.chapter_rows import ChapterRow
+from gateway.store.fold_rows import FoldRow
+from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.folding import plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_gist_stand_in, plan_major
@@ -102,12 +104,14 @@ def load_memory(
 ) -> MemoryRows:
     """The rows of a view's memory, without its tail."""
     border = fold.border_depth if fold else 0
-    shown = memory.chapters_of_fold(connection, conversation_pk, fold) if fold else []
+    shown = chapter_rows.chapters_of_fold(connection, conversation_pk, fold) if fold else []
     ends = {border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)}
-    gist = memory.newest_gist(connection, conversation_pk, policy, head, border=border, ends=ends)
+    gist = gist_rows.newest_gist(
+        connection, conversation_pk, policy, head, border=border, ends=ends
+    )
     covered = gist.last_depth if gist else 0
-    coming = memory.chapter_row(connection, conversation_pk, head, above=border)
-    ahead = memory.gists_beyond(
+    coming = chapter_rows.chapter_row(connection, conversation_pk, head, above=border)
+    ahead = gist_rows.gists_beyond(
         connection,
         conversation_pk,
         policy,
@@ -234,7 +238,7 @@ def _shown_by(
     connection: Connection, site: Site, loaded: Loaded, border: int, taken: Sequence[int]
 ) -> _Shown:
     """What a fold to this border shows that takes in these chapters."""
-    rows = [*loaded.stack, *memory.chapters_by_pk(connection, site.conversation.pk, taken)]
+    rows = [*loaded.stack, *chapter_rows.chapters_by_pk(connection, site.conversation.pk, taken)]
     gist = _gist_within(connection, site, loaded.gist, rows, border)
     covered = gist.last_depth if gist else 0
     shown = _Shown(gist, [row for row in rows if row.first_depth > covered])
@@ -288,7 +292,7 @@ def _gist_within(
 ) -> GistRow | None:
     """The planned gist, or one that covers more: on a branch the chapters that a step takes in may
     lie behind a gist already."""
-    return memory.newest_gist(
+    return gist_rows.newest_gist(
         connection,
         site.conversation.pk,
         site.policy.name,
@@ -309,7 +313,7 @@ def _write_fold(
     gist, chapters = shown.gist, shown.chapters
     rendered = render_memory(gist.text if gist else None, [row.text or "" for row in chapters])
     origins = [row.origin for row in chapters] + ([gist.origin] if gist else [])
-    fold = memory.add_fold(
+    fold = fold_rows.add_fold(
         connection,
         site.conversation.pk,
         policy=site.policy.name,

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from gateway.flows.views import ViewCache
 from gateway.prompts.span import span_lines
 from gateway.prompts.view import render_memory
-from gateway.store import memory, transcript
-from gateway.store.memory import FoldRow
+from gateway.store import chapter_rows, gist_rows, transcript
+from gateway.store.fold_rows import FoldRow
 from policies.standin import write_stand_in
 
 
@@ -37,9 +37,9 @@ def tell_memory(
     # Not at every start: its patterns take a sixth of a second to compile.
     from policies.judge import is_refusal
 
-    gist = memory.gist_by_pk(connection, gist_pk) if gist_pk else None
+    gist = gist_rows.gist_by_pk(connection, gist_pk) if gist_pk else None
     texts = []
-    for version in memory.versions_by_pk(connection, versions):
+    for version in chapter_rows.versions_by_pk(connection, versions):
         text = version.text
         if version.origin == "model" and is_refusal(text):
             text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))

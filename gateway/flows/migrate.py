@@ -18,8 +18,10 @@ from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
-from gateway.store import attempts, memory, transcript
-from gateway.store.memory import ChapterRow, FoldRow, GistEnd, GistRow
+from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
+from gateway.store.chapter_rows import ChapterRow
+from gateway.store.fold_rows import FoldRow
+from gateway.store.gist_rows import GistEnd, GistRow
 from gateway.store.moves import Progress, count_progress
 from gateway.store.origins import find_origin
 from gateway.store.transcript import Node
@@ -109,7 +111,7 @@ def _find_gist_job(
 ) -> JobRow | None:
     """The gist that is being made for a view of this head and has no text yet: one at a time,
     because the next begins where it ends."""
-    made = memory.gist_ends(connection, conversation_pk, policy)
+    made = gist_rows.gist_ends(connection, conversation_pk, policy)
     for job in queue.live(connection, conversation_pk, "gist", policy):
         last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
         if last_pk not in made and transcript.on_path(connection, last_pk, last_depth, head):
@@ -148,7 +150,7 @@ def plan_next_gist(
     if origin is None or origin.head_pk is None:
         return
     head = transcript.node_by_pk(connection, origin.head_pk)
-    fold = memory.deepest_fold(connection, conversation_pk, policy.name, head)
+    fold = fold_rows.deepest_fold(connection, conversation_pk, policy.name, head)
     # Chapters and gists are counted in characters, whatever the view is counted in.
     limits = limits_of(policy, 1.0)
     if _find_gist_job(connection, conversation_pk, policy.name, head) is not None:
@@ -167,7 +169,7 @@ def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
     due."""
     if site.head.cum_chars <= site.limits.start:
         return None  # so much is shown where nothing is folded: the look that costs nothing
-    fold = memory.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
+    fold = fold_rows.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
     if sum(sizes(fold, site.head)) <= site.limits.start or _is_warm(connection, site, fold):
         return None
     outline = load_outline(connection, site, fold)
@@ -183,7 +185,7 @@ def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
     """A look that reads neither the tail, which under a large view is long, nor a chapter that the
     newest gist covers."""
     conversation_pk, name, head = site.conversation.pk, site.policy.name, site.head
-    gist = memory.last_gist_end(connection, conversation_pk, name, head)
+    gist = gist_rows.last_gist_end(connection, conversation_pk, name, head)
     if gist is not None and gist.last_depth > (fold.border_depth if fold else 0):
         return _is_warm_behind(connection, site, gist)
     rows = load_memory(connection, conversation_pk, name, head, fold)
@@ -195,7 +197,7 @@ def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
 
 def _is_warm_behind(connection: Connection, site: Site, gist: GistEnd) -> bool:
     """The same, from a gist on that no fold shows yet."""
-    rows = memory.chapter_ends(
+    rows = chapter_rows.chapter_ends(
         connection,
         site.conversation.pk,
         site.head,

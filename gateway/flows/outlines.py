@@ -16,7 +16,9 @@ from gateway.flows.debts import Order, add_debt
 from gateway.flows.folds import MemoryRows, Site, load_memory
 from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST
 from gateway.store import transcript
-from gateway.store.memory import ChapterEnd, ChapterRow, FoldRow, GistEnd
+from gateway.store.chapter_rows import ChapterEnd, ChapterRow
+from gateway.store.fold_rows import FoldRow
+from gateway.store.gist_rows import GistEnd
 from gateway.store.transcript import StoredMessage
 from policies.values import ChapterState, Debt, GistState, Mark, Span, ViewState
 

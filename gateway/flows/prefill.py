@@ -29,7 +29,7 @@ from gateway.meters import Prefilled
 from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes
 from gateway.store import transcript
 from gateway.store.engine import Store
-from gateway.store.memory import FoldRow
+from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dumps, loads
 
@@ -226,7 +226,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
     if found is None or not newest.habits.leading:
         return None
     conversation, head = found
-    spot = Spot(conversation, head, newest.system, newest.ratio, now_ms)
+    spot = Spot(conversation, head, newest.system, "", now_ms, newest.ratio)
     ground = find_ground(connection, spot, newest.setting)
     fold = foresee_fold(connection, ground.site, ground.fold)
     if fold is None and newest.moves and ground.total <= ground.site.limits.start:

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.store import attempts
-from gateway.store.memory import FoldRow
+from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import Node, on_path
 from gateway.wire.json_text import dumps, loads
 from policies.messages import message_chars

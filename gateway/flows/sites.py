@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.folds import Site, sizes
-from gateway.store import attempts, memory, transcript
-from gateway.store.memory import FoldRow
+from gateway.store import attempts, fold_rows, token_ratios, transcript
+from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import loads
 from gateway.wire.requests import SYSTEM_ROLES
-from policies.budget import limits_of
+from policies.budget import first_ratio, limits_of
 from policies.messages import message_chars
 from policies.schema import Policy
 
@@ -47,14 +47,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a question stands. first_ratio: the guess of characters per token, where nothing is
-    known better."""
+    """Where a question stands. sample: text to guess characters per token from where no usage
+    taught them; ratio: a better guess, if somebody has one."""
 
     conversation: ConversationRow
     head: Node
     system: System
-    first_ratio: float
+    sample: str
     now_ms: int
+    ratio: float | None = None
 
 
 def last_system(connection: Connection, conversation_pk: int) -> tuple[System, int | None]:
@@ -85,11 +86,11 @@ class Ground:
 def find_ground(connection: Connection, spot: Spot, setting: Setting) -> Ground:
     """The ground of one tier's view."""
     conversation, head = spot.conversation, spot.head
-    ratio = memory.token_ratio(connection, conversation.pk, setting.backend)
-    ratio = ratio or setting.first_ratio or spot.first_ratio
+    ratio = token_ratios.token_ratio(connection, conversation.pk, setting.backend)
+    ratio = ratio or setting.first_ratio or spot.ratio or first_ratio(spot.sample)
     fixed = fixed_chars(spot.system, setting)
     site = make_site(conversation, setting, fixed, head, ratio, spot.now_ms)
-    fold = memory.deepest_fold(connection, conversation.pk, setting.policy.name, head)
+    fold = fold_rows.deepest_fold(connection, conversation.pk, setting.policy.name, head)
     return Ground(site, fold, ratio)
 
 

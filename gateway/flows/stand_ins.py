@@ -8,8 +8,9 @@ from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job
 from gateway.prompts.span import span_lines
-from gateway.store import memory
-from gateway.store.memory import ChapterRow, GistRow
+from gateway.store import chapter_rows, gist_rows
+from gateway.store.chapter_rows import ChapterRow
+from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import StoredMessage
 from policies.standin import condense, write_stand_in
 from policies.values import Limits
@@ -24,7 +25,7 @@ def write_chapter_stand_in(
 ) -> None:
     """The text of a chapter that no model wrote, from the messages of its span."""
     lines = span_lines([row.raw for row in rows])
-    memory.add_version(
+    chapter_rows.add_version(
         connection,
         order.conversation_pk,
         chapter_pk,
@@ -52,7 +53,7 @@ def condense_rows(
     as every stand-in, once there is one."""
     old = [gist.text] if gist else []
     text = condense([*old, *(row.text or "" for row in chapters)], limits.gist_length)
-    pk = memory.add_gist(
+    pk = gist_rows.add_gist(
         connection,
         order.conversation_pk,
         policy=order.policy,
@@ -66,6 +67,6 @@ def condense_rows(
         now_ms=order.now_ms,
     )
     add_gist_job(connection, order, gist, chapters)
-    made = memory.gist_by_pk(connection, pk)
+    made = gist_rows.gist_by_pk(connection, pk)
     assert made is not None, "it was written a line above"
     return made

@@ -34,30 +34,30 @@ from gateway.flows.sites import (
 )
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.view import Tail, TailMessage
-from gateway.store import attempts, memory, transcript
-from gateway.store.memory import FoldRow
+from gateway.store import attempts, gist_rows, token_ratios, transcript
+from gateway.store.fold_rows import FoldRow
 from gateway.store.moves import Progress
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps
-from policies.budget import first_ratio, learn_ratio, limits_of
+from policies.budget import learn_ratio, limits_of
 from policies.messages import canonical_message
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked, the same for every tier: the message in its place, the system texts of the
-    turn with their row, the guess of characters per token, the client's key."""
+    turn with their row, a sample of the text, the client's key."""
 
     placement: Placement
     system: System
     system_pk: int | None
-    first_ratio: float
+    sample: str
     idempotency_key: str | None
 
     def spot(self, now_ms: int) -> Spot:
         """Where the question stands, for who decides about it."""
         place = self.placement
-        return Spot(place.conversation, place.asked, self.system, self.first_ratio, now_ms)
+        return Spot(place.conversation, place.asked, self.system, self.sample, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ def begin_turn(
         connection, incoming, owner_pk, image_chars=offer.settings[0].image_chars, now_ms=now_ms
     )
     system, system_pk = _system(connection, incoming, placement, now_ms)
-    guess = first_ratio(sample_text(incoming))
-    question = Question(placement, system, system_pk, guess, incoming.idempotency_key)
+    sample = sample_text(incoming)
+    question = Question(placement, system, system_pk, sample, incoming.idempotency_key)
     decision = decide(connection, question.spot(now_ms), asker_of(incoming), offer)
     placement = _move(connection, placement, decision, offer, now_ms)
     question = replace(question, placement=placement)
@@ -238,7 +238,7 @@ def _settle(
 
 def _news(connection: Connection, site: Site, before: FoldRow | None, fold: FoldRow) -> News:
     span = fold.border_cum - (before.border_cum if before else 0)
-    made = memory.count_stand_ins_of(connection, site.conversation.pk, site.now_ms)
+    made = gist_rows.count_stand_ins_of(connection, site.conversation.pk, site.now_ms)
     return News(fold.kind, span, *made)
 
 
@@ -431,7 +431,7 @@ def finish_turn(
         )
     ratio = learn_ratio(begun.ratio, ending.prompt_chars, ending.prompt_tokens) or begun.ratio
     if ending.prompt_tokens and abs(ratio - begun.ratio) > 0.01:
-        memory.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
+        token_ratios.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
     site = site_of(begun, setting, head, ratio, now_ms)
     due = folds.plan_chapters(connection, site, begun.fold)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:

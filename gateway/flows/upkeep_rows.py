@@ -15,7 +15,7 @@ from gateway.flows.recorder import Draft, Rejected
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.prompts.summary import PROMPT_VERSION
-from gateway.store import memory, transcript
+from gateway.store import chapter_rows, fold_rows, gist_rows, quarantine, token_ratios, transcript
 from gateway.store.origins import Origin, find_origin
 
 
@@ -100,7 +100,7 @@ def _find_told(connection: Connection, now_ms: int) -> set[int]:
     due = queue.due(connection, now_ms)
     asked = [(job.payload.get("chapter"), job.pk) for job in due if job.kind == "chapter"]
     chapters = {chapter: pk for chapter, pk in asked if isinstance(chapter, int)}
-    told = {chapters[chapter] for chapter in memory.told_chapters(connection, chapters)}
+    told = {chapters[chapter] for chapter in chapter_rows.told_chapters(connection, chapters)}
     gists = [job for job in due if job.kind == "gist" and "last_pk" in job.payload]
     return told | {job.pk for job in gists if _gist_origins(connection, job)}
 
@@ -109,13 +109,19 @@ def load_ratios(
     connection: Connection, conversation_pk: int, backends: Sequence[str]
 ) -> dict[str, float]:
     """Characters per token as learned in this conversation, of the backends that said so."""
-    ratios = {name: memory.token_ratio(connection, conversation_pk, name) for name in backends}
+    learned = {
+        name: token_ratios.token_ratio(connection, conversation_pk, name) for name in backends
+    }
+        name: token_ratios.token_ratio(connection, conversation_pk, name) for name in backends
+    }
     return {name: ratio for name, ratio in ratios.items() if ratio is not None}
 
 
 def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
     """The span of a chapter's job; None where it is gone."""
-    chapter = memory.chapter_by_pk(connection, job.conversation_pk, int(job.payload["chapter"]))
+    chapter = chapter_rows.chapter_by_pk(
+        connection, job.conversation_pk, int(job.payload["chapter"])
+    )
     if chapter is None:
         return None
     rows = transcript.path_between(connection, chapter.last_pk, chapter.first_depth - 1)
@@ -126,16 +132,16 @@ def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows |
     """The notes of a gist's job, each chapter in its newest text: a stand-in that the fold still
     showed may have its real chapter by now. None where they are gone."""
     payload = job.payload
-    shown = memory.versions_by_pk(connection, payload["chapters"])
+    shown = chapter_rows.versions_by_pk(connection, payload["chapters"])
     if len(shown) != len(payload["chapters"]):
         return None
-    newest = memory.chapters_by_pk(
+    newest = chapter_rows.chapters_by_pk(
         connection, job.conversation_pk, [version.chapter_pk for version in shown]
     )
     notes = [row.text or "" for row in newest]
     sources = tuple(row.version_pk for row in newest if row.version_pk is not None)
     if payload["gist"] is not None:
-        earlier = memory.gist_by_pk(connection, payload["gist"])
+        earlier = gist_rows.gist_by_pk(connection, payload["gist"])
         if earlier is None:
             return None
         notes.insert(0, earlier.text)
@@ -147,7 +153,7 @@ def _gist_origins(connection: Connection, job: JobRow) -> list[str]:
     """The origins of the gists that there are of what the job is to fold together."""
     return [
         gist.origin
-        for gist in memory.all_gists(connection, job.conversation_pk)
+        for gist in gist_rows.all_gists(connection, job.conversation_pk)
         if gist.policy == job.policy and gist.last_pk == job.payload["last_pk"]
     ]
 
@@ -159,11 +165,11 @@ def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
     last_pk, last_depth = job.payload["last_pk"], job.payload["last_depth"]
     if not transcript.on_path(connection, last_pk, last_depth, head):
         return 0
-    fold = memory.deepest_fold(connection, job.conversation_pk, job.policy, head)
+    fold = fold_rows.deepest_fold(connection, job.conversation_pk, job.policy, head)
     # What is made ahead of a view will stand in it: all that is chaptered counts.
     border = head.depth if "ahead" in job.payload else fold.border_depth if fold else 0
-    gist = memory.newest_gist(connection, job.conversation_pk, job.policy, head, border=border)
-    rows = memory.chapter_row(
+    gist = gist_rows.newest_gist(connection, job.conversation_pk, job.policy, head, border=border)
+    rows = chapter_rows.chapter_row(
         connection, job.conversation_pk, head, above=gist.last_depth if gist else 0
     )
     return sum(len(row.text or "") for row in rows if row.last_depth <= border)
@@ -174,7 +180,7 @@ def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) 
     job = held.job
     if not queue.held(connection, job.pk, held.lease):
         return False
-    memory.add_version(
+    chapter_rows.add_version(
         connection,
         job.conversation_pk,
         int(job.payload["chapter"]),
@@ -200,7 +206,7 @@ def _add_gist(
     connection: Connection, job: JobRow, text: str, draft: Draft | None, now_ms: int
 ) -> None:
     """A version of the job's gist; draft None: it was made without a model."""
-    memory.add_gist(
+    gist_rows.add_gist(
         connection,
         job.conversation_pk,
         policy=job.policy,
@@ -221,7 +227,7 @@ def save_rejected(connection: Connection, held: Held, rejected: Rejected, now_ms
     job = held.job
     if not queue.held(connection, job.pk, held.lease):
         return False
-    memory.add_quarantined(
+    quarantine.add_quarantined(
         connection,
         job.conversation_pk,
         chapter_pk=job.payload.get("chapter"),
@@ -258,10 +264,12 @@ def _add_stand_in(connection: Connection, job: JobRow, text: str, now_ms: int) -
             return False
         _add_gist(connection, job, text, None, now_ms)
         return True
-    chapter = memory.chapter_by_pk(connection, job.conversation_pk, int(job.payload["chapter"]))
+    chapter = chapter_rows.chapter_by_pk(
+        connection, job.conversation_pk, int(job.payload["chapter"])
+    )
     if chapter is None or chapter.version_pk is not None:
         return False
-    memory.add_version(
+    chapter_rows.add_version(
         connection,
         job.conversation_pk,
         chapter.pk,

@@ -34,8 +34,10 @@ from gateway.replay.recordings import RecordedTurn, Recording, split_turns
 from gateway.replay.stage import InlineStore, VirtualBells, VirtualClock, VirtualLoop
 from gateway.replay.switches import Switch, Switched, spans_between
 from gateway.settings import Settings
-from gateway.store import memory, transcript
-from gateway.store.memory import FoldRow, gists, versions
+from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
+from gateway.store.chapter_rows import versions
+from gateway.store.fold_rows import FoldRow
+from gateway.store.gist_rows import gists
 from gateway.store.transcript import ConversationRow
 from gateway.wire.requests import ChatRequest
 from policies.schema import ScriptedBackend
@@ -251,13 +253,13 @@ async def _inline(function: Callable[..., T], *args: Any) -> T:
     return function(*args)
 
 
-def _covered(connection: Connection, fold: memory.FoldRow) -> list[tuple[int, int]]:
+def _covered(connection: Connection, fold: fold_rows.FoldRow) -> list[tuple[int, int]]:
     """The spans that a fold's memory tells of, as depths."""
     spans = [
         (version.first_depth, version.last_depth)
-        for version in memory.versions_by_pk(connection, fold.memory)
+        for version in chapter_rows.versions_by_pk(connection, fold.memory)
     ]
-    if fold.gist_pk is not None and (gist := memory.gist_by_pk(connection, fold.gist_pk)):
+    if fold.gist_pk is not None and (gist := gist_rows.gist_by_pk(connection, fold.gist_pk)):
         spans.append((1, gist.last_depth))
     return spans
 

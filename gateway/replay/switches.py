@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.store import memory
-from gateway.store.memory import FoldRow
+from gateway.store import chapter_rows
+from gateway.store.fold_rows import FoldRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,6 @@ def spans_between(
         return []
     return [
         row.source_chars
-        for row in memory.all_chapters(connection, conversation_pk)
+        for row in chapter_rows.all_chapters(connection, conversation_pk)
         if before < row.first_depth and row.last_depth <= fold.border_depth
     ]

@@ -14,10 +14,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, tuple_, union
 
 from gateway.clock import iso
-from gateway.store import memory
+from gateway.store import chapter_rows, fold_rows, gist_rows
 from gateway.store.attempts import attempts
-from gateway.store.memory import ChapterRow, folds, gists, quarantine, versions
+from gateway.store.chapter_rows import ChapterRow, versions
+from gateway.store.fold_rows import folds
+from gateway.store.gist_rows import gists
 from gateway.store.moves import find_progress
+from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
 from gateway.store.tables import AuxiliaryRequest, Job, KvWipe
 from gateway.store.transcript import (
@@ -236,7 +239,7 @@ def read_memory(
     """What the memory of a conversation holds, on all its branches, each policy's view of the
     newest one, and where it lives. default_policy is shown where no turn tells which policy it
     had. migration: of the backend that its next turn may go to, null where it waits for none."""
-    rows = memory.all_chapters(connection, conversation.pk)
+    rows = chapter_rows.all_chapters(connection, conversation.pk)
     progress = find_progress(connection, conversation)
     return {
         "backend": conversation.backend,
@@ -334,10 +337,10 @@ def _last_policy(connection: Connection, conversation_pk: int) -> str | None:
 
 
 def _view(connection: Connection, conversation_pk: int, policy: str, head: Node) -> dict[str, Any]:
-    fold = memory.deepest_fold(connection, conversation_pk, policy, head)
+    fold = fold_rows.deepest_fold(connection, conversation_pk, policy, head)
     border_depth = fold.border_depth if fold else 0
-    gist = memory.gist_by_pk(connection, fold.gist_pk) if fold and fold.gist_pk else None
-    coming = memory.chapter_row(connection, conversation_pk, head, above=border_depth)
+    gist = gist_rows.gist_by_pk(connection, fold.gist_pk) if fold and fold.gist_pk else None
+    coming = chapter_rows.chapter_row(connection, conversation_pk, head, above=border_depth)
     return {
         "policy": policy,
         "border": message_ids(connection, [fold.border_pk])[fold.border_pk] if fold else None,

@@ -14,8 +14,12 @@ from sqlalchemy import Connection, Table, select
 
 from gateway.clock import iso
 from gateway.store.attempts import attempts
+from gateway.store.chapter_rows import chapters, versions
 from gateway.store.conversations import describe_conversation
-from gateway.store.memory import chapters, folds, gists, quarantine, ratios, versions
+from gateway.store.fold_rows import folds
+from gateway.store.gist_rows import gists
+from gateway.store.quarantine import quarantine
+from gateway.store.token_ratios import ratios
 from gateway.store.transcript import ConversationRow, messages, system_texts
 from gateway.wire.json_text import dumps
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from gateway.store import memory
+from gateway.store import chapter_rows, fold_rows, gist_rows
 from gateway.store.attempts import attempts, last_server
-from gateway.store.memory import ChapterRow
+from gateway.store.chapter_rows import ChapterRow
 from gateway.store.tables import Job
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from policies.routing import MIGRATING
@@ -50,9 +50,9 @@ def read_progress(
     connection: Connection, conversation_pk: int, *, backend: str, policy: str, head: Node
 ) -> Progress:
     """How much of what a move waits for is ready at a head."""
-    fold = memory.deepest_fold(connection, conversation_pk, policy, head)
+    fold = fold_rows.deepest_fold(connection, conversation_pk, policy, head)
     border = fold.border_depth if fold else 0
-    rows = memory.chapter_row(connection, conversation_pk, head, above=border)
+    rows = chapter_rows.chapter_row(connection, conversation_pk, head, above=border)
     return count_progress(connection, conversation_pk, rows, backend=backend, policy=policy)
 
 
@@ -65,7 +65,7 @@ def count_progress(
     policy: str,
 ) -> Progress:
     """The same from the chapters behind the view's border, where they were read."""
-    made = memory.gist_ends(connection, conversation_pk, policy)
+    made = gist_rows.gist_ends(connection, conversation_pk, policy)
     live = connection.execute(
         select(jobs.c.payload).where(
             jobs.c.conversation_pk == conversation_pk,

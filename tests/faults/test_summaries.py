@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from gateway.backends.accounts import read_task, write_account
-from gateway.store import memory
+from gateway.store import chapter_rows, fold_rows, gist_rows
 from tests.faults.conftest import Build
 from tests.faults.server import (
     DONE,
@@ -72,7 +72,7 @@ def stored(wall: Wall) -> list[tuple[str, str, str | None]]:
 
 
 def everything(connection: Connection) -> list[list[Any]]:
-    tables = (memory.chapters, memory.versions, memory.gists, memory.folds)
+    tables = (chapter_rows.chapters, chapter_rows.versions, gist_rows.gists, fold_rows.folds)
     return [list(connection.execute(select(table))) for table in tables]
 
 

@@ -20,7 +20,7 @@ from gateway.flows.reconcile import prepare
 from gateway.flows.turn import Turn, open_turn
 from gateway.policy_file import parse_policies
 from gateway.settings import Settings
-from gateway.store import memory, transcript
+from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, StoredMessage
 from gateway.wire.json_text import dump_bytes, loads
@@ -332,7 +332,7 @@ class House:
     ) -> int:
         """A version of a chapter."""
         return self.store.writing(
-            memory.add_version,
+            chapter_rows.add_version,
             conversation,
             chapter,
             text=text or f"Chapter {chapter}: they spoke of many things.",
@@ -358,7 +358,7 @@ class House:
         for pk, conversation, policy, payload in jobs:
             told = loads(payload)
             self.store.writing(
-                memory.add_gist,
+                gist_rows.add_gist,
                 conversation,
                 policy=policy,
                 last_pk=told["last_pk"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from gateway.store import memory, transcript
+from gateway.store import chapter_rows, fold_rows, gist_rows, quarantine, token_ratios, transcript
 from gateway.store.attempts import begin_attempt, finish_attempt
 from gateway.store.conversations import jobs
 from gateway.store.transcript import ConversationRow, NewMessage, Node
@@ -98,7 +98,7 @@ def add_memory(
     """Messages 1–2 as a chapter that a fold shows from message 5 on, 3–4 as debt; one attempt,
     one output in quarantine, one job."""
     pk = conversation.pk
-    chapter, _ = memory.add_chapter(
+    chapter, _ = chapter_rows.add_chapter(
         connection,
         pk,
         Span(1, 2, nodes[1].cum_chars),
@@ -106,7 +106,7 @@ def add_memory(
         last_pk=nodes[1].pk,
         now_ms=NOW,
     )
-    version = memory.add_version(
+    version = chapter_rows.add_version(
         connection,
         pk,
         chapter,
@@ -116,7 +116,7 @@ def add_memory(
         prompt="1",
         now_ms=NOW,
     )
-    gist = memory.add_gist(
+    gist = gist_rows.add_gist(
         connection,
         pk,
         policy="local-fold",
@@ -129,7 +129,7 @@ def add_memory(
         prompt="1",
         now_ms=NOW,
     )
-    debt, _ = memory.add_chapter(
+    debt, _ = chapter_rows.add_chapter(
         connection,
         pk,
         Span(3, 4, nodes[3].cum_chars - nodes[1].cum_chars),
@@ -137,7 +137,7 @@ def add_memory(
         last_pk=nodes[3].pk,
         now_ms=NOW,
     )
-    fold = memory.add_fold(
+    fold = fold_rows.add_fold(
         connection,
         pk,
         policy="local-fold",
@@ -151,7 +151,7 @@ def add_memory(
         revision="r1",
         now_ms=NOW,
     )
-    memory.add_quarantined(
+    quarantine.add_quarantined(
         connection,
         pk,
         chapter_pk=debt,
@@ -206,4 +206,4 @@ def add_memory(
         completion_tokens=2,
         now_ms=NOW + 5,
     )
-    memory.save_token_ratio(connection, pk, "local-glm", 3.5)
+    token_ratios.save_token_ratio(connection, pk, "local-glm", 3.5)

@@ -18,7 +18,7 @@ from gateway.jobs import queue
 from gateway.policy_file import parse_policies
 from gateway.replay.stage import InlineStore
 from gateway.settings import Settings
-from gateway.store import memory
+from gateway.store import chapter_rows, quarantine
 from gateway.store.attempts import begin_attempt
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, Node
@@ -248,7 +248,7 @@ def add_chapter_job(
 ) -> int:
     """All these messages as one chapter, and its job. Returns the chapter."""
     before = nodes[0].cum_chars - nodes[0].chars
-    chapter, _ = memory.add_chapter(
+    chapter, _ = chapter_rows.add_chapter(
         connection,
         conversation.pk,
         Span(nodes[0].depth, nodes[-1].depth, nodes[-1].cum_chars - before),
@@ -279,7 +279,7 @@ def setup_chapter(connection: Connection, **values: Any) -> tuple[ConversationRo
 
 def versions(connection: Connection) -> list[tuple[str, str, str | None]]:
     """(origin, text, backend) of every chapter version, oldest first."""
-    table = memory.versions
+    table = chapter_rows.versions
     rows = connection.execute(
         select(table.c.origin, table.c.text, table.c.backend).order_by(table.c.pk)
     )
@@ -288,7 +288,7 @@ def versions(connection: Connection) -> list[tuple[str, str, str | None]]:
 
 def quarantined(connection: Connection) -> list[tuple[str, str]]:
     """(backend, main reason) of every refused output, oldest first."""
-    table = memory.quarantine
+    table = quarantine.quarantine
     rows = connection.execute(select(table.c.backend, table.c.reasons).order_by(table.c.pk))
     return [(row[0], loads(row[1])[0]) for row in rows]
 

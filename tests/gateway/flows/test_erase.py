@@ -14,7 +14,7 @@ from gateway.errors import NotFound
 from gateway.flows.erase import erase_conversation
 from gateway.jobs import queue
 from gateway.settings import Settings
-from gateway.store import memory
+from gateway.store import chapter_rows
 from gateway.store.transcript import ConversationRow, route_conversation
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, POLICIES, add_conversation, add_memory, talk
@@ -34,7 +34,7 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
         (job,) = store.writing(
             queue.claim, now_ms=NOW + 60_000, lease="l", lease_ms=60_000, blocked=(), limit=1
         )
-        debt = store.reading(memory.all_chapters, conversation.pk)[1].pk
+        debt = store.reading(chapter_rows.all_chapters, conversation.pk)[1].pk
         stopped: list[int] = []
         context.stop_work = stopped.append
 
@@ -46,7 +46,7 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
         assert not store.writing(queue.complete, job.pk, "l", NOW)
 
         def write_late(connection: Connection) -> None:
-            memory.add_version(
+            chapter_rows.add_version(
                 connection,
                 conversation.pk,
                 debt,

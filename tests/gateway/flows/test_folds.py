@@ -12,7 +12,7 @@ from gateway.flows.memories import show_memory, tell_memory
 from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache
-from gateway.store import memory, transcript
+from gateway.store import fold_rows, transcript
 from tests.gateway.house import House
 
 
@@ -34,7 +34,7 @@ def foresee(house: House, turn: Turn) -> Foreseen | None:
         head_pk = house.one("SELECT head_pk FROM conversations")
         head = transcript.node_by_pk(connection, head_pk)
         site = site_of(begun, setting, head, begun.ratio, house.clock.ms)
-        fold = memory.deepest_fold(connection, begun.conversation.pk, setting.policy.name, head)
+        fold = fold_rows.deepest_fold(connection, begun.conversation.pk, setting.policy.name, head)
         return foresee_fold(connection, site, fold)
 
     return house.store.reading(read)

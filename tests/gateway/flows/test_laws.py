@@ -23,8 +23,8 @@ from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.flows.views import ViewCache
 from gateway.prompts.view import Tail, TailMessage, assemble
-from gateway.store import memory, transcript
-from gateway.store.memory import FoldRow
+from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
+from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import Node, node_by_pk
 from gateway.wire.json_text import dump_bytes, loads
 from tests.gateway.house import (
@@ -321,7 +321,7 @@ class Laws(RuleBasedStateMachine):
         def foresee(connection: Connection) -> Foreseen | None:
             head = transcript.path_between(connection, asked.pk, asked.depth - 2)[0]
             site = site_of(begun, setting, node_by_pk(connection, head.pk), begun.ratio, 0)
-            before = memory.deepest_fold(connection, begun.conversation.pk, "small", site.head)
+            before = fold_rows.deepest_fold(connection, begun.conversation.pk, "small", site.head)
             return foresee_fold(connection, site, before)
 
         foreseen = self.house.store.reading(foresee)
@@ -339,7 +339,7 @@ class Laws(RuleBasedStateMachine):
         return None
 
     def _fold(self, pk: int | None) -> FoldRow | None:
-        return None if pk is None else self.house.store.reading(memory.fold_by_pk, pk)
+        return None if pk is None else self.house.store.reading(fold_rows.fold_by_pk, pk)
 
     def _newest_chars(self, asked: Node) -> int:
         """The newest user message and what follows it."""
@@ -359,9 +359,9 @@ class Laws(RuleBasedStateMachine):
         def spans(connection: Connection) -> list[tuple[int, int]]:
             if fold is None:
                 return []
-            gist = memory.gist_by_pk(connection, fold.gist_pk) if fold.gist_pk else None
+            gist = gist_rows.gist_by_pk(connection, fold.gist_pk) if fold.gist_pk else None
             told = [(1, gist.last_depth)] if gist else []
-            versions = memory.versions_by_pk(connection, fold.memory)
+            versions = chapter_rows.versions_by_pk(connection, fold.memory)
             assert len(versions) == len(fold.memory)
             for version in versions:
                 head = begun.asked
@@ -448,7 +448,7 @@ def _calls(text: str) -> Say:
 
 def _render(connection: Connection, shown: Shown, leads: list[tuple[int, Say]]) -> Any:
     """The prompt from the rows alone, with nothing remembered."""
-    fold = memory.deepest_fold(connection, shown.conversation_pk, "small", shown.asked)
+    fold = fold_rows.deepest_fold(connection, shown.conversation_pk, "small", shown.asked)
     border = fold.border_depth if fold else 0
     tail = Tail()
     for row in transcript.path_between(connection, shown.asked.pk, border):

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from gateway.flows.erase import erase_conversation
 from gateway.flows.migrate import plan_next_gist
-from gateway.store import memory, transcript
+from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.moves import Progress, find_progress
 from tests.gateway.house import House, Said, user
 
@@ -85,9 +85,9 @@ def check_whole(house: House, said: Said) -> None:
     def told(connection: Connection) -> list[int]:
         if begun.fold is None:
             return []
-        gist = memory.gist_by_pk(connection, begun.fold.gist_pk) if begun.fold.gist_pk else None
+        gist = gist_rows.gist_by_pk(connection, begun.fold.gist_pk) if begun.fold.gist_pk else None
         depths = list(range(1, gist.last_depth + 1)) if gist else []
-        for version in memory.versions_by_pk(connection, begun.fold.memory):
+        for version in chapter_rows.versions_by_pk(connection, begun.fold.memory):
             depths += range(version.first_depth, version.last_depth + 1)
         return depths
 

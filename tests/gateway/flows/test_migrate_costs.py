@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from gateway.flows import folds, migrate, outlines
 from gateway.flows.migrate import plan_next_gist
-from gateway.store import memory, transcript
+from gateway.store import chapter_rows, fold_rows, transcript
 from policies.backlog import plan_backlog, plan_warm
 from policies.budget import limits_of
 from policies.values import Mark
@@ -104,9 +104,9 @@ async def test_a_warm_view_is_looked_at_from_its_newest_gist_on(house: House) ->
             house.store.writing(plan_next_gist, pk, policy, payload, house.clock.ms)
             house.write_gists()
         with (
-            watching(memory, "chapter_row") as whole,
+            watching(chapter_rows, "chapter_row") as whole,
             watching(transcript, "path_between") as tails,
-            watching(memory, "chapter_ends") as behind,
+            watching(chapter_rows, "chapter_ends") as behind,
         ):
             assert keep_warm(house) is None
         assert (whole, tails) == ([], [])
@@ -132,7 +132,7 @@ async def test_a_view_that_has_become_cold_is_planned_from_its_last_chapter(hous
 def check_outline(connection: Connection, house: House) -> None:
     """At the newest message an outline plans what the whole view plans."""
     site = site_of(connection, house)
-    fold = memory.deepest_fold(connection, site.conversation.pk, "small", site.head)
+    fold = fold_rows.deepest_fold(connection, site.conversation.pk, "small", site.head)
     state = folds.load_state(connection, site, fold).state
     outline = outlines.load_outline(connection, site, fold)
     assert outline.state.total == state.total

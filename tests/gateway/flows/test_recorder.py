@@ -18,7 +18,7 @@ from gateway.backends.faults import FaultKind
 from gateway.flows.context import Context
 from gateway.flows.upkeep import Upkeep
 from gateway.logs import JsonLines
-from gateway.store import memory
+from gateway.store import chapter_rows
 from gateway.traces import OpenTelemetryTraces
 from tests.gateway.flows.stage import (
     CHAPTER,
@@ -112,7 +112,7 @@ async def test_a_chapter_knows_what_its_calls_took(tmp_path: Path) -> None:
     ctx.store.writing(setup_chapter)
     clock_of(ctx).advance(30)
     await Upkeep(ctx).run_due()
-    took = ctx.store.reading(lambda c: c.execute(select(memory.versions.c.took_ms)).scalar())
+    took = ctx.store.reading(lambda c: c.execute(select(chapter_rows.versions.c.took_ms)).scalar())
     ctx.store.close()
     assert took == 3_250
 

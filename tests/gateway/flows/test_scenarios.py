@@ -11,7 +11,7 @@ from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Conflict
 from gateway.flows.erase import erase_conversation
 from gateway.jobs import queue
-from gateway.store import attempts, memory
+from gateway.store import attempts, chapter_rows, gist_rows, quarantine
 from gateway.store.boots import begin_boot
 from gateway.store.transcript import conversation_by_pk
 from gateway.wire.json_text import loads
@@ -505,7 +505,7 @@ async def test_chapters_that_a_branch_left_do_not_break_the_memory(house: House)
     path = house.path(house.one("SELECT id FROM conversations"))
     at = house.folds()[0][2]
     pk, _ = house.store.writing(
-        memory.add_chapter,
+        chapter_rows.add_chapter,
         conversation,
         Span(1, at + 2, 500),
         first_pk=path[0].pk,
@@ -517,9 +517,9 @@ async def test_chapters_that_a_branch_left_do_not_break_the_memory(house: House)
         said = await to_a_fold(house, history)
         fold = said.turn.prepared.begun.fold
         assert fold is not None
-        told = house.store.reading(memory.versions_by_pk, fold.memory)
+        told = house.store.reading(chapter_rows.versions_by_pk, fold.memory)
         depths = [d for v in told for d in range(v.first_depth, v.last_depth + 1)]
-        gist = house.store.reading(memory.gist_by_pk, fold.gist_pk) if fold.gist_pk else None
+        gist = house.store.reading(gist_rows.gist_by_pk, fold.gist_pk) if fold.gist_pk else None
         start = gist.last_depth if gist else 0
         assert depths == list(range(start + 1, fold.border_depth + 1))
 
@@ -566,7 +566,7 @@ async def test_a_failed_summary_changes_nothing(house: House) -> None:
         queue.claim, now_ms=house.clock.ms, lease="mine", lease_ms=60_000
     )
     house.store.writing(
-        memory.add_quarantined,
+        quarantine.add_quarantined,
         job.conversation_pk,
         chapter_pk=job.payload["chapter"],
         kind="chapter",

@@ -19,7 +19,7 @@ from gateway.flows.upkeep import BEAT_SECONDS, LEASE_MS, PATIENCE_SECONDS, Upkee
 from gateway.jobs import queue
 from gateway.prompts.summary import PROMPT_VERSION
 from gateway.replay.stage import VirtualClock, VirtualLoop
-from gateway.store import memory
+from gateway.store import chapter_rows, fold_rows, gist_rows, quarantine, token_ratios
 from gateway.store.transcript import node_by_pk, path_between
 from policies.retries import CAP_SECONDS
 from policies.standin import write_stand_in
@@ -106,7 +106,7 @@ async def test_a_chapter_is_written_judged_and_stored(stage: Build, threads: boo
 
     assert ctx.store.reading(versions) == [("model", CHAPTER, "glm")]
     assert ctx.store.reading(job).state == "done"
-    prompt = ctx.store.reading(lambda c: c.execute(select(memory.versions.c.prompt)).scalar())
+    prompt = ctx.store.reading(lambda c: c.execute(select(chapter_rows.versions.c.prompt)).scalar())
     assert prompt == PROMPT_VERSION
     [call] = glm.calls
     assert (call.stream, call.purpose, call.max_tokens) == (False, "summary", 4_096)
@@ -131,9 +131,9 @@ async def test_a_chapter_that_has_a_text_is_not_written_again(stage: Build) -> N
 
 def add_version(connection: Connection, chapter: int, text: str, origin: str) -> int:
     row = connection.execute(
-        select(memory.chapters.c.conversation_pk).where(memory.chapters.c.pk == chapter)
+        select(chapter_rows.chapters.c.conversation_pk).where(chapter_rows.chapters.c.pk == chapter)
     ).scalar_one()
-    return memory.add_version(
+    return chapter_rows.add_version(
         connection, row, chapter, text=text, origin=origin, backend=None, prompt=None, now_ms=NOW
     )
 
@@ -280,7 +280,7 @@ async def test_whatever_comes_in_place_of_a_summary_is_not_stored(
 
 
 def everything_but_jobs(connection: Connection) -> list[list[Any]]:
-    tables = (memory.chapters, memory.versions, memory.gists, memory.folds)
+    tables = (chapter_rows.chapters, chapter_rows.versions, gist_rows.gists, fold_rows.folds)
     return [list(connection.execute(select(table))) for table in tables]
 
 
@@ -297,7 +297,7 @@ async def test_a_cut_answer_is_quarantined_with_its_native_end(stage: Build) -> 
 
     await keep(ctx).run_due()
 
-    table = memory.quarantine
+    table = quarantine.quarantine
     rows = ctx.store.reading(lambda c: c.execute(select(table.c.text, table.c.finish_reason)).all())
     text = HALF["message"]["content"]
     assert [tuple(row) for row in rows] == [(text, "network_error"), (text, "length")]
@@ -310,7 +310,9 @@ async def test_a_refused_output_is_kept_as_a_database_can_hold_it(stage: Build) 
 
     await keep(ctx).run_due()
 
-    texts = ctx.store.reading(lambda c: c.execute(select(memory.quarantine.c.text)).scalars().all())
+    texts = ctx.store.reading(
+        lambda c: c.execute(select(quarantine.quarantine.c.text)).scalars().all()
+    )
     assert set(texts) == {"I can't help with that.\ufffd \ufffd"}
 
 
@@ -595,7 +597,7 @@ async def test_what_a_conversation_learned_tells_whether_a_prompt_was_cut(
     ctx = stage(glm)
     due(ctx, policy="alone")
     conversation_pk = ctx.store.reading(job).conversation_pk
-    ctx.store.writing(memory.save_token_ratio, conversation_pk, "glm", 4.0)
+    ctx.store.writing(token_ratios.save_token_ratio, conversation_pk, "glm", 4.0)
 
     await keep(ctx).run_due()
 
@@ -798,7 +800,7 @@ async def test_a_summary_in_flight_cannot_bring_a_deleted_conversation_back(
     gate.opened.set()
     await running
 
-    for table in (memory.chapters, memory.versions, memory.quarantine, queue.jobs):
+    for table in (chapter_rows.chapters, chapter_rows.versions, quarantine.quarantine, queue.jobs):
         statement = select(func.count()).select_from(table)
         assert ctx.store.reading(lambda c, s=statement: c.execute(s).scalar()) == 0
 
@@ -999,7 +1001,7 @@ def setup_gist(connection: Connection, *, policy: str = "alone", stack: int = 1)
     conversation, nodes = add_story(connection)
     pks = []
     for first, last, text in ((0, 7, CHAPTER), (8, 10, "They rowed out at four. " * stack)):
-        chapter, _ = memory.add_chapter(
+        chapter, _ = chapter_rows.add_chapter(
             connection,
             conversation.pk,
             Span(first + 1, last + 1, nodes[last].cum_chars),
@@ -1008,7 +1010,7 @@ def setup_gist(connection: Connection, *, policy: str = "alone", stack: int = 1)
             now_ms=NOW,
         )
         pks.append(add_version(connection, chapter, text, "model"))
-    memory.add_fold(
+    fold_rows.add_fold(
         connection,
         conversation.pk,
         policy=policy,
@@ -1042,7 +1044,7 @@ def setup_gist(connection: Connection, *, policy: str = "alone", stack: int = 1)
 
 
 def gists(connection: Connection) -> list[tuple[str, str, str, int]]:
-    table = memory.gists
+    table = gist_rows.gists
     columns = (table.c.policy, table.c.origin, table.c.text, table.c.last_depth)
     return [tuple(row) for row in connection.execute(select(*columns).order_by(table.c.pk))]
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from gateway.jobs.queue import enqueue
-from gateway.store import figures, memory
+from gateway.store import chapter_rows, figures, fold_rows, gist_rows, quarantine
 from gateway.store.attempts import begin_attempt
 from gateway.store.engine import Store
 from gateway.store.figures import Folded, Rejection, Written
@@ -58,7 +58,7 @@ def fold(
     connection: Connection, made: ConversationRow, at: Node, border: int, **values: Any
 ) -> None:
     given: dict[str, Any] = {"policy": "small", "kind": "fold", "stand_ins": 0, "now_ms": NOW}
-    memory.add_fold(
+    fold_rows.add_fold(
         connection,
         made.pk,
         at=at,
@@ -139,7 +139,7 @@ def test_texts_of_memory_by_who_wrote_them_and_for_which_policy(
     made, nodes = told
     for index, (length, took) in enumerate(((1_000, 20_000), (1_200, None), (1_100, 30_000))):
         first, last = nodes[2 * index], nodes[2 * index + 1]
-        chapter, _ = memory.add_chapter(
+        chapter, _ = chapter_rows.add_chapter(
             connection,
             made.pk,
             Span(first.depth, last.depth, 20),
@@ -158,7 +158,7 @@ def test_texts_of_memory_by_who_wrote_them_and_for_which_policy(
             backend=None,
             now_ms=NOW,
         )
-        memory.add_version(
+        chapter_rows.add_version(
             connection,
             made.pk,
             chapter,
@@ -169,7 +169,7 @@ def test_texts_of_memory_by_who_wrote_them_and_for_which_policy(
             now_ms=NOW,
             took_ms=took,
         )
-    memory.add_version(
+    chapter_rows.add_version(
         connection,
         made.pk,
         chapter,
@@ -179,7 +179,7 @@ def test_texts_of_memory_by_who_wrote_them_and_for_which_policy(
         prompt=None,
         now_ms=NOW,
     )
-    memory.add_gist(
+    gist_rows.add_gist(
         connection,
         made.pk,
         policy="small",
@@ -206,7 +206,7 @@ def test_rejections_moves_auxiliary_requests_and_work(
 ) -> None:
     made, _ = told
     for reasons in (["thinking", "refusal"], ["refused"], ["short", "echo"]):
-        memory.add_quarantined(
+        quarantine.add_quarantined(
             connection,
             made.pk,
             chapter_pk=None,

@@ -1,0 +1,218 @@
+"""Gists: older chapters folded together, each of one policy. Rows are added, never rewritten. No
+function commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, insert, select
+
+from gateway.store.chapter_rows import versions
+from gateway.store.prepared import Prepared
+from gateway.store.rows import new_pk, record
+from gateway.store.tables import Gist
+from gateway.store.transcript import Node, on_path
+
+gists = Gist.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class GistRow:
+    pk: int
+    policy: str
+    last_pk: int
+    last_depth: int
+    version: int
+    text: str
+    origin: str
+    backend: str | None
+    created_ms: int
+
+
+_GIST = (
+    gists.c.pk,
+    gists.c.policy,
+    gists.c.last_pk,
+    gists.c.last_depth,
+    gists.c.version,
+    gists.c.text,
+    gists.c.origin,
+    gists.c.backend,
+    gists.c.created_ms,
+)
+
+# Deeper on a path is younger, so that the row numbers of an index serve as depths do.
+_GIST_ENDS = Prepared(
+    select(gists.c.last_pk, gists.c.last_depth, func.length(gists.c.text))
+    .where(
+        gists.c.conversation_pk == bindparam("conversation"),
+        gists.c.policy == bindparam("policy"),
+        gists.c.last_pk <= bindparam("head"),
+    )
+    .order_by(gists.c.last_pk.desc(), gists.c.version.desc())
+)
+
+
+def count_stand_ins_of(
+    connection: Connection, conversation_pk: int, now_ms: int
+) -> tuple[int, int]:
+    """(chapters, gists) of a conversation that were made without a model at this moment."""
+    chapters = select(func.count()).where(
+        versions.c.conversation_pk == conversation_pk,
+        versions.c.origin == "stand-in",
+        versions.c.created_ms == now_ms,
+    )
+    made = select(func.count()).where(
+        gists.c.conversation_pk == conversation_pk,
+        gists.c.origin == "stand-in",
+        gists.c.created_ms == now_ms,
+    )
+    return connection.execute(chapters).scalar_one(), connection.execute(made).scalar_one()
+
+
+def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
+    row = connection.execute(select(*_GIST).where(gists.c.pk == pk)).first()
+    return None if row is None else record(GistRow, row)
+
+
+def newest_gist(
+    connection: Connection,
+    conversation_pk: int,
+    policy: str,
+    head: Node,
+    *,
+    border: int,
+    ends: Collection[int] | None = None,
+) -> GistRow | None:
+    """The gist that covers most, up to depth `border`, on the path to head; newest version.
+
+    ends: the depths at which it may end, so that nothing stands twice or not at all between it and
+    the chapters behind it; None: anywhere.
+    """
+    rows = connection.execute(
+        select(*_GIST)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_depth <= border,
+        )
+        .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
+    )
+    for row in rows:
+        if ends is not None and row.last_depth not in ends:
+            continue
+        if on_path(connection, row.last_pk, row.last_depth, head):
+            return record(GistRow, row)
+    return None
+
+
+def gists_beyond(
+    connection: Connection,
+    conversation_pk: int,
+    policy: str,
+    head: Node,
+    *,
+    border: int,
+    ends: Collection[int],
+) -> list[GistRow]:
+    """The gists on the path to head that cover more than depth `border` and end at one of `ends`:
+    the newest version of each, by where they end."""
+    if not ends:
+        return []
+    rows = connection.execute(
+        select(*_GIST)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_depth > border,
+        )
+        .order_by(gists.c.last_depth, gists.c.version)
+    )
+    newest = {row.last_pk: record(GistRow, row) for row in rows if row.last_depth in ends}
+    return [
+        gist for gist in newest.values() if on_path(connection, gist.last_pk, gist.last_depth, head)
+    ]
+
+
+def all_gists(connection: Connection, conversation_pk: int) -> list[GistRow]:
+    rows = connection.execute(
+        select(*_GIST).where(gists.c.conversation_pk == conversation_pk).order_by(gists.c.pk)
+    )
+    return [record(GistRow, row) for row in rows]
+
+
+def gist_ends(connection: Connection, conversation_pk: int, policy: str) -> set[int]:
+    """The row numbers of the messages at which a policy's gists end, on any branch."""
+    rows = connection.execute(
+        select(gists.c.last_pk).where(
+            gists.c.conversation_pk == conversation_pk, gists.c.policy == policy
+        )
+    )
+    return set(rows.scalars())
+
+
+@dataclass(frozen=True, slots=True)
+class GistEnd:
+    """A gist without its text: the last message that it covers, and its length in characters."""
+
+    last_pk: int
+    last_depth: int
+    length: int
+
+
+def last_gist_end(
+    connection: Connection, conversation_pk: int, policy: str, head: Node
+) -> GistEnd | None:
+    """The gist that covers most on the path to head, whether a fold shows it or not. Reads what
+    lies on younger branches, and that one."""
+    rows = _GIST_ENDS.each(connection, conversation=conversation_pk, policy=policy, head=head.pk)
+    for row in rows:
+        if on_path(connection, row[0], row[1], head):
+            return record(GistEnd, row)
+    return None
+
+
+def add_gist(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    policy: str,
+    last_pk: int,
+    last_depth: int,
+    sources: Sequence[int],
+    text: str,
+    origin: str,
+    backend: str | None,
+    prompt: str | None,
+    now_ms: int,
+    took_ms: int | None = None,
+) -> int:
+    """A new version of the gist that covers everything up to the message `last_pk`. took_ms: what
+    its calls took."""
+    newest = connection.execute(
+        select(func.max(gists.c.version)).where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_pk == last_pk,
+        )
+    ).scalar()
+    made = connection.execute(
+        insert(gists).values(
+            conversation_pk=conversation_pk,
+            policy=policy,
+            last_pk=last_pk,
+            last_depth=last_depth,
+            version=(newest or 0) + 1,
+            sources=json.dumps(list(sources)),
+            text=text,
+            origin=origin,
+            backend=backend,
+            prompt=prompt,
+            took_ms=took_ms,
+            created_ms=now_ms,
+        )
+    )
+    return new_pk(made)

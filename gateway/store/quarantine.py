@@ -1,0 +1,39 @@
+"""What the judge refused: kept for people to read, never shown to a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert
+
+from gateway.store.tables import Quarantined
+
+quarantine = Quarantined.__table__  # type: ignore[attr-defined]
+
+
+def add_quarantined(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    chapter_pk: int | None,
+    kind: str,
+    backend: str,
+    reasons: Sequence[str],
+    text: str,
+    finish_reason: str | None,
+    now_ms: int,
+) -> None:
+    """Keep a refused output for people to read; no model ever sees it."""
+    connection.execute(
+        insert(quarantine).values(
+            conversation_pk=conversation_pk,
+            chapter_pk=chapter_pk,
+            kind=kind,
+            backend=backend,
+            reasons=json.dumps(list(reasons)),
+            text=text,
+            finish_reason=finish_reason,
+            created_ms=now_ms,
+        )
+    )
