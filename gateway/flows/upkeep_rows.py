@@ -112,9 +112,7 @@ def load_ratios(
     learned = {
         name: token_ratios.token_ratio(connection, conversation_pk, name) for name in backends
     }
-        name: token_ratios.token_ratio(connection, conversation_pk, name) for name in backends
-    }
-    return {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    return {name: ratio for name, ratio in learned.items() if ratio is not None}
 
 
 def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
