@@ -21,7 +21,7 @@ from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.offers import Offer, demand_of, find_offer
-from gateway.flows.privacy import resembles_private
+from gateway.flows.privacy import resembles_private, tells_private
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_auxiliary
@@ -216,14 +216,16 @@ async def open_chat(
 
 def _look_up(connection: Connection, incoming: Incoming) -> tuple[ConversationRow | None, bool]:
     """The conversation that the client named, if it is one of the owner's; and whether the request
-    is about a private one: that or, where none is named, one whose messages it tells."""
+    is about a private one: that, one whose replies it tells or, where none is named, one whose
+    messages it tells."""
     owner_pk = transcript.find_owner(connection, incoming.owner, incoming.user)
     if owner_pk is None:
         return None, False
     if incoming.conversation is not None:
         link = transcript.find_conversation(connection, owner_pk, incoming.conversation)
         if link is not None:
-            return link, link.private
+            told = incoming.chain, incoming.canonicals
+            return link, link.private or tells_private(connection, owner_pk, *told)
     return None, resembles_private(connection, owner_pk, incoming.chain, incoming.canonicals)
 
 

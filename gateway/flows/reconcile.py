@@ -24,7 +24,7 @@ from gateway.flows.align import (
 )
 from gateway.flows.identity import set_apart, without_thinking
 from gateway.flows.joined import align_joined
-from gateway.flows.privacy import tells_private
+from gateway.flows.privacy import keep_private, tells_private
 from gateway.store import attempts, transcript
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import NotJson, dumps
@@ -149,6 +149,9 @@ def place(
         known, parent, aligned = _known(connection, incoming, conversation)
     if aligned is not None:
         return _place_aligned(connection, conversation, aligned, image_chars, now_ms)
+    if not is_new:
+        rest, canonicals = incoming.chain[known + 1 :], incoming.canonicals[known + 1 :]
+        conversation = keep_private(connection, conversation, rest, canonicals, parent=parent)
     new = _new_messages(incoming, known + 1, image_chars)
     nodes = transcript.append_messages(connection, conversation, parent, new, now_ms)
     asked = nodes[-1] if nodes else parent
@@ -168,6 +171,14 @@ def _place_aligned(
     now_ms: int,
 ) -> Placement:
     """Store what an aligned history told that was new, or anew on another branch."""
+    conversation = keep_private(
+        connection,
+        conversation,
+        [fresh.message for fresh in aligned.fresh],
+        [fresh.canonical for fresh in aligned.fresh],
+        parent=aligned.parent,
+        asides=[message for _, _, message in aligned.notes],
+    )
     new = [_to_stored(fresh, image_chars) for fresh in aligned.fresh]
     nodes = transcript.append_messages(connection, conversation, aligned.parent, new, now_ms)
     asked = nodes[-1] if nodes else aligned.parent

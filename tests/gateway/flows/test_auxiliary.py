@@ -240,6 +240,22 @@ async def test_a_private_history_stays_too_where_no_conversation_is_named(
     house.store.close()
 
 
+async def test_a_private_reply_told_about_a_public_conversation_stays(tmp_path: Path) -> None:
+    house = House(tmp_path, PRIVATE)
+    house.cloud.local = False
+    secret = [user("我的秘密是 X")]
+    house.local.answers.append("Ich sage es niemandem, versprochen.")
+    secret.append(assistant((await house.say(*secret, id="pv", model="secret")).text))
+    own = [user("hi"), assistant((await house.say("hi", id="c", model="only-cloud")).text)]
+    calls = len(house.cloud.calls)
+    with pytest.raises(Forbidden):
+        await ask(house, *own, *secret, ASK, id="c", model="only-cloud")
+    assert len(house.cloud.calls) == calls
+    assert (await ask(house, *own, *secret, ASK, id="c", model="both")).backend.name == "local"
+    assert (await ask(house, *own, ASK, id="c", model="only-cloud")).backend.name == "cloud"
+    house.store.close()
+
+
 async def test_system_texts_alone_are_a_users_message_where_there_must_be_one(
     tmp_path: Path,
 ) -> None:
