@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from gateway.prompts.notes import put_notes
 from gateway.prompts.phrases import PHRASES
 from gateway.wire.json_text import loads
 from gateway.wire.replies import is_blank
@@ -64,17 +65,24 @@ def render_memory(gist: str | None, chapters: Sequence[str]) -> list[dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class TailMessage:
-    """A message of the tail as stored: depth on the path, role, its JSON text, who produced it."""
+    """A message of the tail as stored: depth on the path, role, its JSON text, who produced it.
+
+    notes: what was recalled for it, as rendered. behind: the messages of a model's own searches,
+    which stand behind it.
+    """
 
     depth: int
     role: str
     raw: str
     backend: str | None
+    notes: str | None = None
+    behind: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(slots=True)
 class Tail:
-    """The verbatim tail as message objects in JSON, grown at its end and never rewritten.
+    """The verbatim tail with its notes as message objects in JSON, grown at its end and never
+    rewritten.
 
     depths[i] is the depth of the message that fragment i renders, marks[i] the number that stands
     for it in this process (its hash): tails are compared by these. Calls that have no result yet
@@ -109,7 +117,15 @@ class Tail:
             if _says_nothing(message):
                 return
             self.open_calls = [id for id, _, _ in tool_calls(message) if id]
+        if stored.notes is not None:
+            message = put_notes(message, stored.notes)
         self._put(stored.depth, message)
+        self.add_behind(stored.depth, stored.behind)
+
+    def add_behind(self, depth: int, messages: Sequence[dict[str, Any]]) -> None:
+        """Append what a model searched and was answered behind the message at this depth."""
+        for message in messages:
+            self._put(depth, message)
 
     def _interrupt(self, depth: int) -> None:
         for call in self.open_calls:
