@@ -1,0 +1,357 @@
+"""The ledger: entries beside the chapters, and what became of each. No function commits.
+
+Entries and marks are added, never rewritten. An entry stands on every path that holds its
+`last_pk`; of each pair of marks (closed and reopened, superseded and restored, pinned and
+unpinned, deleted and undeleted) the newest one that lies on the path counts.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, insert, select
+
+from gateway.store.rows import new_pk, record
+from gateway.store.tables import LedgerEntry, LedgerMark
+from gateway.store.transcript import Node, on_path
+
+entries = LedgerEntry.__table__  # type: ignore[attr-defined]
+marks = LedgerMark.__table__  # type: ignore[attr-defined]
+
+Kind = Literal["fact", "claim", "thread", "quote", "note"]
+MarkName = Literal[
+    "closed",
+    "reopened",
+    "superseded",
+    "restored",
+    "pinned",
+    "unpinned",
+    "deleted",
+    "undeleted",
+]
+
+_PAIR = {
+    "closed": "closed",
+    "superseded": "superseded",
+    "pinned": "pinned",
+    "deleted": "deleted",
+    "reopened": "closed",
+    "restored": "superseded",
+    "unpinned": "pinned",
+    "undeleted": "deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry as stored; tables.LedgerEntry says what each column means."""
+
+    pk: int
+    id: str
+    kind: str
+    number: int | None
+    text: str
+    about: str | None
+    who: str | None
+    target: str | None
+    truth: str | None
+    chapter_pk: int | None
+    version_pk: int | None
+    gist_pk: int | None
+    source_pk: int | None
+    last_pk: int
+    last_depth: int
+    origin: str
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRow:
+    """A mark as stored; last_pk None: it counts on every path."""
+
+    pk: int
+    entry_pk: int
+    mark: str
+    by_pk: int | None
+    chapter_pk: int | None
+    last_pk: int | None
+    last_depth: int | None
+    origin: str
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryState:
+    """An entry as it stands on one path. closed, superseded, pinned, deleted: the mark that says
+    so, None where the entry is not."""
+
+    row: EntryRow
+    closed: MarkRow | None = None
+    superseded: MarkRow | None = None
+    pinned: MarkRow | None = None
+    deleted: MarkRow | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Neither deleted nor superseded nor closed."""
+        return self.deleted is None and self.superseded is None and self.closed is None
+
+
+_ENTRY = tuple(getattr(entries.c, name) for name in EntryRow.__dataclass_fields__)
+_MARK = tuple(getattr(marks.c, name) for name in MarkRow.__dataclass_fields__)
+
+
+class Path:
+    """Which messages lie on the path to a head, each looked up once. up_to: of depth at most."""
+
+    def __init__(self, connection: Connection, head: Node, up_to: int | None = None) -> None:
+        self._connection = connection
+        self._head = head
+        self._up_to = head.depth if up_to is None else up_to
+        self._known: dict[int, bool] = {}
+
+    def holds(self, pk: int, depth: int) -> bool:
+        if depth > self._up_to:
+            return False
+        if pk not in self._known:
+            self._known[pk] = on_path(self._connection, pk, depth, self._head)
+        return self._known[pk]
+
+    def counts(self, mark: MarkRow) -> bool:
+        """Whether a mark counts here; the owner's own acts do everywhere."""
+        if mark.last_pk is None or mark.last_depth is None:
+            return True
+        return self.holds(mark.last_pk, mark.last_depth)
+
+
+def open_threads(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
+) -> list[EntryRow]:
+    """The threads that are open on the path to head after the message at depth `up_to_depth`:
+    opened by a chapter that ends there at the latest, and resolved by none that does. By number."""
+    states = states_on_path(
+        connection, conversation_pk, head, up_to_depth=up_to_depth, kinds=["thread"]
+    )
+    rows = [state.row for state in states if state.is_live]
+    return sorted(rows, key=lambda row: (row.number or 0, row.pk))
+
+
+def closed_threads(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int, limit: int
+) -> list[EntryRow]:
+    """As `open_threads`, the ones that were closed last, newest first, `limit` at most."""
+    states = states_on_path(
+        connection, conversation_pk, head, up_to_depth=up_to_depth, kinds=["thread"]
+    )
+    closed = [
+        (state.closed.last_depth or state.row.last_depth, state.closed.pk, state.row)
+        for state in states
+        if state.closed is not None and state.deleted is None
+    ]
+    return [row for _, _, row in sorted(closed, key=lambda item: item[:2], reverse=True)[:limit]]
+
+
+def pinned(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
+) -> list[EntryRow]:
+    """The entries that the owner pinned, live or superseded or closed, but not deleted; oldest
+    first."""
+    marked = select(marks.c.entry_pk).where(
+        marks.c.conversation_pk == conversation_pk, marks.c.mark == "pinned"
+    )
+    states = states_on_path(
+        connection, conversation_pk, head, up_to_depth=up_to_depth, where=entries.c.pk.in_(marked)
+    )
+    return [state.row for state in states if state.pinned is not None and state.deleted is None]
+
+
+def facts(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
+) -> list[EntryRow]:
+    """The facts that hold, oldest first: superseded and deleted ones are left out."""
+    states = states_on_path(
+        connection, conversation_pk, head, up_to_depth=up_to_depth, kinds=["fact"]
+    )
+    return [state.row for state in states if state.is_live]
+
+
+def facts_behind(connection: Connection, conversation_pk: int, depth: int) -> list[EntryRow]:
+    """The facts of chapters that end deeper than `depth`, on any branch, that nothing deleted."""
+    gone = select(marks.c.entry_pk).where(
+        marks.c.conversation_pk == conversation_pk, marks.c.mark == "deleted"
+    )
+    where = (entries.c.last_depth > depth) & entries.c.pk.not_in(gone)
+    return _select(connection, conversation_pk, ["fact"], where)
+
+
+def entries_by_pk(connection: Connection, pks: Sequence[int]) -> list[EntryRow]:
+    """These entries, in the order asked for; what a fold row names never changes."""
+    if not pks:
+        return []
+    rows = connection.execute(select(*_ENTRY).where(entries.c.pk.in_(list(pks))))
+    by_pk = {row[0]: record(EntryRow, row) for row in rows}
+    return [by_pk[pk] for pk in pks if pk in by_pk]
+
+
+def entry_by_id(connection: Connection, conversation_pk: int, id: str) -> EntryRow | None:
+    """By its public id, within its conversation."""
+    row = connection.execute(
+        select(*_ENTRY).where(entries.c.conversation_pk == conversation_pk, entries.c.id == id)
+    ).first()
+    return None if row is None else record(EntryRow, row)
+
+
+def states_on_path(
+    connection: Connection,
+    conversation_pk: int,
+    head: Node,
+    *,
+    up_to_depth: int | None = None,
+    kinds: Collection[Kind] = (),
+    where: ColumnElement[bool] | None = None,
+) -> list[EntryState]:
+    """The entries on the path to head with what became of them there, oldest span first.
+
+    up_to_depth: as the ledger stood after the chapters that end there at the latest, None: at
+    head; kinds: only these, none: all.
+    """
+    path = Path(connection, head, up_to_depth)
+    rows = _select(connection, conversation_pk, kinds, where)
+    rows = [row for row in rows if path.holds(row.last_pk, row.last_depth)]
+    told = marks_of(connection, conversation_pk, rows)
+    return [
+        _state(row, [mark for mark in told.get(row.pk, ()) if path.counts(mark)]) for row in rows
+    ]
+
+
+def all_entries(
+    connection: Connection, conversation_pk: int
+) -> list[tuple[EntryRow, list[MarkRow]]]:
+    """Every entry of a conversation on any branch with all its marks, oldest span first."""
+    rows = _select(connection, conversation_pk, (), None)
+    told = marks_of(connection, conversation_pk, rows)
+    return [(row, told.get(row.pk, [])) for row in rows]
+
+
+def _select(
+    connection: Connection,
+    conversation_pk: int,
+    kinds: Collection[Kind],
+    where: ColumnElement[bool] | None,
+) -> list[EntryRow]:
+    asked = select(*_ENTRY).where(entries.c.conversation_pk == conversation_pk)
+    if kinds:
+        asked = asked.where(entries.c.kind.in_(list(kinds)))
+    if where is not None:
+        asked = asked.where(where)
+    rows = connection.execute(asked.order_by(entries.c.last_depth, entries.c.pk))
+    return [record(EntryRow, row) for row in rows]
+
+
+def marks_of(
+    connection: Connection, conversation_pk: int, rows: Sequence[EntryRow]
+) -> dict[int, list[MarkRow]]:
+    """The marks of these entries, oldest first, by the entry's row number."""
+    if not rows:
+        return {}
+    wanted = {row.pk for row in rows}
+    found: dict[int, list[MarkRow]] = {}
+    asked = select(*_MARK).where(marks.c.conversation_pk == conversation_pk).order_by(marks.c.pk)
+    for row in connection.execute(asked):
+        mark = record(MarkRow, row)
+        if mark.entry_pk in wanted:
+            found.setdefault(mark.entry_pk, []).append(mark)
+    return found
+
+
+def _state(row: EntryRow, counted: Sequence[MarkRow]) -> EntryState:
+    newest: dict[str, MarkRow] = {_PAIR[mark.mark]: mark for mark in counted}
+    standing = {pair: mark for pair, mark in newest.items() if mark.mark == pair}
+    return EntryState(row, **standing)
+
+
+def add_entry(
+    connection: Connection,
+    conversation_pk: int,
+    *,
+    kind: Kind,
+    text: str,
+    last_pk: int,
+    last_depth: int,
+    origin: str,
+    now_ms: int,
+    **more: Any,
+) -> EntryRow:
+    """Write an entry; more: number, about, who, target, truth, chapter_pk, version_pk, gist_pk,
+    source_pk. A thread without a number gets the next one of its conversation."""
+    values = dict.fromkeys(_NULLABLE) | more
+    if kind == "thread" and values["number"] is None:
+        values["number"] = _next_number(connection, conversation_pk)
+    made = connection.execute(
+        insert(entries).values(
+            id=f"led_{secrets.token_hex(8)}",
+            conversation_pk=conversation_pk,
+            kind=kind,
+            text=text,
+            last_pk=last_pk,
+            last_depth=last_depth,
+            origin=origin,
+            created_ms=now_ms,
+            **values,
+        )
+    )
+    return entries_by_pk(connection, [new_pk(made)])[0]
+
+
+_NULLABLE = (
+    "number",
+    "about",
+    "who",
+    "target",
+    "truth",
+    "chapter_pk",
+    "version_pk",
+    "gist_pk",
+    "source_pk",
+)
+
+
+def _next_number(connection: Connection, conversation_pk: int) -> int:
+    numbers = select(entries.c.number).where(
+        entries.c.conversation_pk == conversation_pk, entries.c.number.is_not(None)
+    )
+    newest = connection.execute(numbers.order_by(entries.c.number.desc()).limit(1)).scalar()
+    return (newest or 0) + 1
+
+
+def add_mark(
+    connection: Connection,
+    conversation_pk: int,
+    entry_pk: int,
+    mark: MarkName,
+    *,
+    origin: str,
+    now_ms: int,
+    by_pk: int | None = None,
+    chapter_pk: int | None = None,
+    at: tuple[int, int] | None = None,
+) -> int:
+    """Say what became of an entry. at: (row number, depth) of the message from which on it counts,
+    None: on every path (the owner's own act). origin: model, owner or version."""
+    made = connection.execute(
+        insert(marks).values(
+            conversation_pk=conversation_pk,
+            entry_pk=entry_pk,
+            mark=mark,
+            by_pk=by_pk,
+            chapter_pk=chapter_pk,
+            last_pk=None if at is None else at[0],
+            last_depth=None if at is None else at[1],
+            origin=origin,
+            created_ms=now_ms,
+        )
+    )
+    return new_pk(made)
