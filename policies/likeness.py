@@ -98,11 +98,11 @@ def is_alike(sent: Form, kept: Form) -> bool:
 def share_words(one: str, other: str) -> float:
     """What two texts have in common, from 0.0 to 1.0: of all their pairs of letters the share that
     stands in both (the coefficient of Jaccard)."""
-    ours, theirs = (_letter_pairs(text.casefold()) for text in (one, other))
+    ours, theirs = (letter_pairs(text.casefold()) for text in (one, other))
     return len(ours & theirs) / max(1, len(ours | theirs))
 
 
-def _letter_pairs(text: str) -> set[str]:
+def letter_pairs(text: str) -> set[str]:
     letters = "".join(filter(str.isalnum, text))
     return {letters[at : at + 2] for at in range(len(letters) - 1)}
 
