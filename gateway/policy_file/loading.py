@@ -119,6 +119,7 @@ def _find_faults(values: Values) -> list[Problem]:
     backends: dict[str, Backend | None] = {}
     policies: dict[str, Policy | None] = {}
     models: dict[str, Model | None] = {}
+    lookups: list[str] = []
     unsure = {str(path[1]) for path in values.broken if path[:1] == ("policies",) and path[1:]}
     for path in (path for path in values.keys if len(path) == 2):
         section, name = str(path[0]), str(path[1])
@@ -129,11 +130,13 @@ def _find_faults(values: Values) -> list[Problem]:
         elif section == "policies":
             policies[name], whole = _salvage(Policy, part)
             unsure |= set() if whole else {name}
+        elif section == "lookups":
+            lookups.append(name)
         elif section == "models":
             models[name] = _salvage(Model, part)[0]
     return [
         word_fault(fault.path, fault.message, fault.hint, values)
-        for fault in find_faults(backends, policies, models, unsure=unsure)
+        for fault in find_faults(backends, policies, models, unsure, lookups=lookups)
     ]
 
 

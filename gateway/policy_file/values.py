@@ -15,7 +15,7 @@ from gateway.policy_file.variables import expand
 from policies.schema import KeyPath
 
 # Values that may be repeated in a message: all but keys, and addresses, which can hold one.
-_SILENT = {"api_key", "url", "api_base"}
+_SILENT = {"api_key", "url", "api_base", "headers"}
 _LIKE_A_KEY = re.compile(r"(?:sk|pk|gsk|xai|hf|key)[-_].*|AIza.*|Bearer .*|(?=.*[0-9])[^/ ]{24,}")
 _THREE_DIGITS = re.compile("[0-9]{3}")
 _CUT = re.compile(r" +#[^\s#]")
@@ -151,7 +151,11 @@ class _Reader:
     def _read_scalar(self, node: Node, path: KeyPath) -> Any:
         if not self._check_characters(node, path):
             return _BROKEN
-        if path[-1:] == ("api_key",) and node.plain and _CUT.match(self.text, node.end):
+        if (
+            (path[-1:] == ("api_key",) or "headers" in path[:-1])
+            and node.plain
+            and _CUT.match(self.text, node.end)
+        ):
             message = "' #' begins a comment and cuts the key off here"
             hint = "put the key in quotes, or a blank behind the #"
             self.values.add(path, node, message, hint, shift=len(node.source))

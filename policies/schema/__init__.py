@@ -9,6 +9,7 @@ from policies.schema.backends import (
     Timeouts,
 )
 from policies.schema.document import Attempts, Model, PolicyFile, Tier, find_faults
+from policies.schema.lookups import Lookup
 from policies.schema.parts import FAULTS, Fault, KeyPath, Part
 from policies.schema.policy import (
     Chapters,
@@ -58,6 +59,7 @@ __all__ = [
     "Ledger",
     "LiteLLMBackend",
     "LlamaCppBackend",
+    "Lookup",
     "Model",
     "Part",
     "Policy",

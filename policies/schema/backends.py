@@ -115,7 +115,7 @@ class LlamaCppBackend(Part):
     @property
     def is_local(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        return _is_loopback(self.url) if self.local is None else self.local
+        return is_loopback(self.url) if self.local is None else self.local
 
 
 class LiteLLMBackend(Part):
@@ -194,7 +194,8 @@ Backend = LlamaCppBackend | LiteLLMBackend | ScriptedBackend
 AnyKind = Annotated[Backend, Field(discriminator="kind")]
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Whether an address can only be one of this machine."""
     host = re.sub(r"^https?://|/.*$|:[0-9]+(?=/|$)", "", url.lower()).strip("[]")
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from policies.schema.backends import AnyKind, Backend
+from policies.schema.lookups import Lookup, find_lookup_faults
 from policies.schema.names import check_name, find_missing
 from policies.schema.parts import Fault, KeyPath, Part, refuse
 from policies.schema.policy import Policy
@@ -91,6 +92,8 @@ class PolicyFile(Part):
     """Of the file's form."""
     backends: Annotated[dict[str, AnyKind], Field(min_length=1)]
     policies: Annotated[dict[str, Policy], Field(min_length=1)]
+    lookups: dict[str, Lookup] = Field(default_factory=dict)
+    """Other sources that policies may name in recall.lookups."""
     models: Annotated[dict[str, Model], Field(min_length=1)]
 
     @field_validator("policies")
@@ -100,7 +103,7 @@ class PolicyFile(Part):
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
-        self.fail(find_faults(self.backends, self.policies, self.models))
+        self.fail(find_faults(self.backends, self.policies, self.models, lookups=self.lookups))
         return self
 
     def find_model(self, name: str) -> Model | None:
@@ -119,14 +122,18 @@ def find_faults(
     policies: Mapping[str, Policy | None],
     models: Mapping[str, Model | None],
     unsure: Collection[str] = (),
+    *,
+    lookups: Collection[str] = (),
 ) -> list[Fault]:
     """What is wrong between the parts of a file: names, references, privacy, windows.
 
     A part that is itself invalid is given as None: its name is known, nothing else of it.
-    ``unsure`` names policies whose numbers are not to be judged.
+    ``unsure`` names policies whose numbers are not to be judged; ``lookups``: of which only the
+    names matter.
     """
     faults: list[Fault] = []
-    for section, names in (("backends", backends), ("policies", policies), ("models", models)):
+    sections = {"backends": backends, "policies": policies, "lookups": lookups, "models": models}
+    for section, names in sections.items():
         for name in names:
             faults += check_name((section, name), name)
     for name, policy in policies.items():
@@ -143,6 +150,7 @@ def find_faults(
                 tiers=dict.fromkeys(tier.backend for tier in model.tiers),
                 backends=backends,
             )
+    faults += find_lookup_faults(policies, lookups)
     faults += _find_alias_faults(models)
     return faults
 

@@ -96,7 +96,7 @@ def places(value, home):
 
 def test_the_table_of_parts_is_the_schema():
     fields = {part.__name__ for parts in PARTS.values() for part in parts}
-    assert len(fields) == 18
+    assert len(fields) == 22
     assert set(PARTS["backends", "*"]) == set(KINDS.values())
 
 
@@ -772,6 +772,48 @@ def test_a_comment_that_cuts_a_key_off_is_told():
     assert (problem.line, problem.column) == (5, 17)
     assert "cuts the key off" in problem.message
     assert load(text.replace("#def", "# mine"))
+
+
+# ── lookups ───────────────────────────────────────────────────────────────────────────────────
+
+LOOKUP = GOOD.replace(
+    "models:",
+    "    recall: {lookups: [crm]}\nlookups:\n  crm:\n    url: http://127.0.0.1:9/x\nmodels:",
+)
+
+
+def test_a_lookup_s_headers_may_come_from_variables_and_are_secrets():
+    text = LOOKUP.replace("127.0.0.1:9/x", '127.0.0.1:9/x\n    headers: {Authorization: "${A:-}"}')
+    one, other, none = load(text, A="Bearer eins"), load(text, A="Bearer zwei"), load(text)
+    assert one.revision == other.revision
+    assert one.file != other.file
+    assert "eins" not in repr(one)
+    assert none.file.lookups["crm"].headers["Authorization"].get_secret_value() == ""
+
+
+def test_a_header_that_cannot_be_sent_is_told_without_its_value():
+    text = LOOKUP.replace("9/x", f'9/x\n    headers: {{Authorization: "{SECRET}ß"}}')
+    (problem,) = problems(text)
+    assert (problem.line, problem.path) == (15, "lookups.crm.headers")
+    assert "the value of Authorization holds" in problem.message
+    assert SECRET not in str(problem)
+
+
+def test_a_comment_that_cuts_a_header_off_is_told():
+    (problem,) = problems(LOOKUP.replace("9/x", "9/x\n    headers:\n      X-Key: abc #def"))
+    assert "cuts the key off" in problem.message
+
+
+def test_lookups_that_are_not_there_are_told_beside_other_problems():
+    text = LOOKUP.replace("[crm]", "[crn]").replace("start: 48000", "start: x")
+    assert {problem.path for problem in problems(text)} == {
+        "policies.fold.view.start",
+        "policies.fold.recall.lookups[0]",
+    }
+    told = problems(
+        LOOKUP.replace("    url: http://127.0.0.1:9/x", "    uri: http://127.0.0.1:9/x")
+    )
+    assert any("unknown key uri" in problem.message for problem in told)
 
 
 # ── the file on the disk ──────────────────────────────────────────────────────────────────────
