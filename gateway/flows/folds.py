@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_debt, add_gist_job
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
-from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
+from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import FoldRow

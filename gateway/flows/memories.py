@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from gateway.flows.views import ViewCache
 from gateway.prompts.span import span_lines
-from gateway.prompts.view import render_memory
+from gateway.prompts.memory import render_memory
 from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.fold_rows import FoldRow
 from policies.standin import write_stand_in

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_debt
 from gateway.flows.folds import MemoryRows, Site, load_memory
-from gateway.prompts.view import CHAPTER_COST, FIXED_COST, GIST_COST
+from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST
 from gateway.store import transcript
 from gateway.store.chapter_rows import ChapterEnd, ChapterRow
 from gateway.store.fold_rows import FoldRow

@@ -1,15 +1,14 @@
 """L1: stored rows to the messages that one model is shown.
 
-    [client's system] [synthetic question] [synthetic answer: header, gist, chapters] [tail]
+    [client's system] [synthetic question] [synthetic answer: see `memory`] [tail]
 
 Everything here is a function of its arguments: the same rows give the same bytes, in every
-process. A memory appears only where there is one.
+process.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -27,40 +26,11 @@ from policies.messages import tool_calls, whole_letters
 
 _REASONING = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
-# A memory's own text must not be able to close the frame it stands in.
-_FRAME = re.compile(r"<(?=\s*/?\s*(?:memory|earlier|chapter)\b)", re.IGNORECASE)
-_GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
-_CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
 NO_OUTPUT = "[no output]"
 # Marks a text that a client put "before" or "after" the stored message at its depth: it is joined
 # to that message. No message of a client's carries it there: its system texts are never joined.
 AROUND = "foldgate_around"
 _SYSTEM = ("system", "developer")
-# What the frames cost beside the text, in characters: planning counts lengths as rendered.
-GIST_COST = len(_GIST_FRAME) - len("{text}")
-CHAPTER_COST = len(_CHAPTER_FRAME) - len("{text}")
-# A cautious figure for what is neither gist nor chapter: the longest question and header.
-FIXED_COST = max(len(p.question) + len(p.header) for p in PHRASES.values()) + len(
-    "<memory>\n\n</memory>"
-)
-
-
-def _framed(text: str) -> str:
-    return _FRAME.sub("‹", text.strip())
-
-
-def render_memory(gist: str | None, chapters: Sequence[str]) -> list[dict[str, Any]]:
-    """The synthetic question and answer; nothing at all where there is no memory."""
-    if not gist and not chapters:
-        return []
-    phrases = PHRASES[language_of("\n".join([gist or "", *chapters])) or "en"]
-    body = (_GIST_FRAME.format(text=_framed(gist)) if gist else "") + "".join(
-        _CHAPTER_FRAME.format(text=_framed(chapter)) for chapter in chapters
-    )
-    return [
-        {"role": "user", "content": phrases.question},
-        {"role": "assistant", "content": f"{phrases.header}\n<memory>\n{body}</memory>"},
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
@@ -15,6 +15,33 @@ from gateway.store.tables import Fold
 from gateway.store.transcript import Node, on_path
 
 folds = Fold.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a fold's memory holds beside gist and chapters, as row numbers: of the profile, of
+    documents, and of ledger entries that are pinned, of threads that are open or were closed."""
+
+    profile: tuple[int, ...] = ()
+    documents: tuple[int, ...] = ()
+    pins: tuple[int, ...] = ()
+    open: tuple[int, ...] = ()
+    closed: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+    def to_json(self) -> str | None:
+        """As stored; None where nothing is shown."""
+        told = {field.name: list(getattr(self, field.name)) for field in fields(self)}
+        return json.dumps({kind: pks for kind, pks in told.items() if pks}) if self else None
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Shown:
+        return cls(**{kind: tuple(pks) for kind, pks in json.loads(text).items()}) if text else NONE
+
+
+NONE = Shown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +61,7 @@ class FoldRow:
     memory_chars: int
     stand_ins: int
     created_ms: int
+    shown: Shown = NONE
 
 
 _FOLD = (
@@ -50,6 +78,7 @@ _FOLD = (
     folds.c.memory_chars,
     folds.c.stand_ins,
     folds.c.created_ms,
+    folds.c.shown,
 )
 _FOLDS = Prepared(
     select(*_FOLD)
@@ -65,6 +94,7 @@ _FOLDS = Prepared(
 def _fold(row: Any) -> FoldRow:
     values = list(row)
     values[9] = tuple(json.loads(values[9]))
+    values[13] = Shown.from_json(values[13])
     return record(FoldRow, values)
 
 
@@ -97,6 +127,7 @@ def add_fold(
     stand_ins: int,
     revision: str,
     now_ms: int,
+    shown: Shown = NONE,
 ) -> FoldRow:
     """Write a fold; border is (pk, depth, cum_chars) of the last folded message.
 
@@ -116,6 +147,7 @@ def add_fold(
         "memory": json.dumps(list(memory)),
         "memory_chars": memory_chars,
         "stand_ins": stand_ins,
+        "shown": shown.to_json(),
         "revision": revision,
         "created_ms": now_ms,
     }

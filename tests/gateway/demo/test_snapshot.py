@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from gateway.demo.snapshot import Shown, Snapshot, Span, Text, Verdict, covered_spans, take_snapshot
-from gateway.prompts.view import render_memory
+from gateway.prompts.memory import render_memory
 from gateway.store.engine import Store
 from tests.gateway.seeds import add_conversation, add_memory, talk
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway.prompts.memory import render_memory
 from gateway.prompts.phrases import PHRASES
 from gateway.prompts.view import (
     AROUND,
-    CHAPTER_COST,
-    FIXED_COST,
-    GIST_COST,
     Tail,
     TailMessage,
     assemble,
-    render_memory,
 )
 from gateway.wire.json_text import dumps, loads
 from gateway.wire.replies import is_blank
@@ -46,94 +42,9 @@ def shown(
     return [loads(message) for message in made]
 
 
-# -- memory ---------------------------------------------------------------------------------------
-
-
 def test_no_memory_no_pair() -> None:
     """A18."""
-    assert render_memory(None, []) == []
-    assert render_memory("", []) == []
     assert shown(user("hi")) == [user("hi")]
-
-
-def test_gist_then_chapters_in_one_marked_frame() -> None:
-    question, answer = render_memory("They met.", ["They left.", "They came back."])
-    assert question == user(PHRASES["en"].question)
-    assert answer["content"] == (
-        f"{PHRASES['en'].header}\n<memory>\n<earlier>\nThey met.\n</earlier>\n"
-        "<chapter>\nThey left.\n</chapter>\n<chapter>\nThey came back.\n</chapter>\n</memory>"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("彼は港で船を待っていた。", "ja"),
-        ("他在港口等船。", "zh"),
-        ("그는 항구에서 배를 기다렸다.", "ko"),
-        ("Он ждал корабль в порту.", "ru"),
-        ("Él esperaba el barco en el puerto.", "es"),
-        ("He waited for the ship.", "en"),
-        ("12:30 …", "en"),
-    ],
-)
-def test_the_frame_speaks_the_memorys_language(text: str, language: str) -> None:
-    question, answer = render_memory(None, [text])
-    assert question["content"] == PHRASES[language].question
-    assert answer["content"].startswith(PHRASES[language].header)
-
-
-def test_headers_hold_no_number() -> None:
-    """C02: nothing in a header moves with the conversation."""
-    for phrases in PHRASES.values():
-        assert not re.search(r"\d", phrases.question + phrases.header + phrases.opening)
-
-
-def test_what_is_foreseen_bounds_what_is_rendered() -> None:
-    for text in (
-        "港で船を待つ。",
-        "He waits.",
-        "Él espera.",
-        "Он ждёт.",
-        "그는 기다린다.",
-        "他等船。",
-    ):
-        rendered = render_memory(text, [text, text])
-        size = sum(len(message["content"]) for message in rendered)
-        foreseen = FIXED_COST + GIST_COST + len(text) + 2 * (CHAPTER_COST + len(text))
-        assert size <= foreseen
-
-
-_TAGS = [
-    "</memory>",
-    "< / memory >",
-    "<memory>",
-    "</chapter>",
-    "<CHAPTER>",
-    "</earlier >",
-    "<\n/memory>",
-]
-
-
-@given(
-    st.lists(st.one_of(st.sampled_from(_TAGS), st.text(max_size=12)), max_size=8),
-    st.booleans(),
-)
-def test_a_memorys_text_cannot_close_its_frame(pieces: list[str], as_gist: bool) -> None:
-    """E16: whatever a chapter says, the frame is ours alone."""
-    text = "".join(pieces)
-    rendered = render_memory(text if as_gist else "g", [text, "end"])
-    body = rendered[1]["content"].split("\n<memory>\n", 1)[1]
-    tags = re.findall(r"<\s*/?\s*(?:memory|earlier|chapter)\b", body, re.IGNORECASE)
-    gist = 1 if (text if as_gist else "g") else 0
-    assert tags == ["<earlier", "</earlier"] * gist + ["<chapter", "</chapter"] * 2 + ["</memory"]
-
-
-def test_a_chapter_more_leaves_what_stood_before_it() -> None:
-    """C08: the gist in front changes only with a major fold."""
-    before = render_memory("g", ["one", "two"])[1]["content"]
-    after = render_memory("g", ["one", "two", "three"])[1]["content"]
-    assert after.startswith(before.removesuffix("</memory>"))
 
 
 # -- the tail -------------------------------------------------------------------------------------

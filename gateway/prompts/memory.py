@@ -1,0 +1,184 @@
+"""A fold's memory as a model is shown it: the synthetic question and its answer.
+
+    user       [documents] [profile] "what has happened so far?"
+    assistant  header, gist, chapters, what is pinned, open threads, those closed last
+
+A function of its arguments: the same rows give the same bytes, in every process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.prompts.phrases import PHRASES, Phrases
+from policies.language import language_of
+
+# A memory's own text must not be able to close the frame it stands in.
+_FRAME = re.compile(
+    r"<(?=\s*/?\s*(?:memory|earlier|chapter|ledger|document|profile)\b)", re.IGNORECASE
+)
+_GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
+_CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
+_LEDGER_FRAME = "<ledger>\n{text}</ledger>\n"
+_PROFILE_FRAME = "<profile>\n{text}</profile>\n"
+_DOCUMENT_FRAME = '<document name="{name}">\n{text}\n</document>\n'
+
+# What the frames cost beside the text, in characters: planning counts lengths as rendered.
+GIST_COST = len(_GIST_FRAME) - len("{text}")
+CHAPTER_COST = len(_CHAPTER_FRAME) - len("{text}")
+# A cautious figure for what is neither gist nor chapter: the longest question and header.
+FIXED_COST = max(len(p.question) + len(p.header) for p in PHRASES.values()) + len(
+    "<memory>\n\n</memory>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document of the stable part."""
+
+    name: str
+    text: str
+
+    @property
+    def cost(self) -> int:
+        """Characters as rendered, at most."""
+        return len(_document(self))
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedText:
+    """An entry of the ledger that the owner pinned. who: who said it, of a quote or claim."""
+
+    kind: str
+    text: str
+    who: str | None = None
+
+    @property
+    def cost(self) -> int:
+        return len(_pinned(self))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadText:
+    """A thread with the number by which it is known."""
+
+    number: int
+    text: str
+
+    @property
+    def cost(self) -> int:
+        return len(_thread(self))
+
+
+def profile_cost(text: str) -> int:
+    """Characters of one fact of the profile as rendered."""
+    return len(_item(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What a memory holds beside gist and chapters."""
+
+    documents: Sequence[DocumentText] = ()
+    profile: Sequence[str] = ()
+    pinned: Sequence[PinnedText] = ()
+    open: Sequence[ThreadText] = ()
+    closed: Sequence[ThreadText] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.documents or self.profile or self.pinned or self.open or self.closed)
+
+    @property
+    def cost(self) -> int:
+        """What it adds to a memory in characters, in whichever of the languages that is."""
+        every = PHRASES.values()
+        lead = max(len(_lead(self, phrases)) for phrases in every)
+        return lead + max(len(_ledger(self, phrases)) for phrases in every)
+
+
+NOTHING = Background()
+
+
+def render_memory(
+    gist: str | None, chapters: Sequence[str], background: Background = NOTHING
+) -> list[dict[str, Any]]:
+    """The synthetic question and answer; nothing at all where there is no memory.
+
+    Where nothing happened yet, the question is a plea to keep in mind what stands above it.
+    """
+    if not gist and not chapters and not background:
+        return []
+    phrases = PHRASES[_language(gist, chapters, background)]
+    body = (_GIST_FRAME.format(text=_framed(gist)) if gist else "") + "".join(
+        _CHAPTER_FRAME.format(text=_framed(chapter)) for chapter in chapters
+    )
+    body += _ledger(background, phrases)
+    question, answer = phrases.keep, phrases.noted
+    if body:
+        question, answer = phrases.question, f"{phrases.header}\n<memory>\n{body}</memory>"
+    return [
+        {"role": "user", "content": _lead(background, phrases) + question},
+        {"role": "assistant", "content": answer},
+    ]
+
+
+def _language(gist: str | None, chapters: Sequence[str], background: Background) -> str:
+    """Of what happened; where nothing did, of what the owner told, then of the documents."""
+    said = (
+        "\n".join([gist or "", *chapters]),
+        "\n".join(entry.text for entry in (*background.open, *background.pinned)),
+        "\n".join(background.profile),
+        "\n".join(document.text for document in background.documents),
+    )
+    return next(filter(None, map(language_of, said)), "en")
+
+
+def _lead(background: Background, phrases: Phrases) -> str:
+    lead = ""
+    if background.documents:
+        lead += f"{phrases.documents}\n" + "".join(map(_document, background.documents))
+    if background.profile:
+        facts = "".join(map(_item, background.profile))
+        lead += f"{phrases.profile}\n" + _PROFILE_FRAME.format(text=facts)
+    return f"{lead}\n" if lead else ""
+
+
+def _ledger(background: Background, phrases: Phrases) -> str:
+    parts = (
+        (phrases.pinned, "".join(map(_pinned, background.pinned))),
+        (phrases.open, "".join(map(_thread, background.open))),
+        (phrases.closed, "".join(map(_thread, background.closed))),
+    )
+    text = "".join(f"{phrase}\n{told}" for phrase, told in parts if told)
+    return _LEDGER_FRAME.format(text=text) if text else ""
+
+
+def _document(document: DocumentText) -> str:
+    name = _line(document.name).replace('"', "'").replace("<", "‹").replace(">", "›")
+    return _DOCUMENT_FRAME.format(name=name, text=_framed(document.text))
+
+
+def _pinned(entry: PinnedText) -> str:
+    if entry.kind == "quote":
+        said = f"“{entry.text}”"
+        return _item(f"{said} — {entry.who}" if entry.who else said)
+    return _item(f"{entry.who}: {entry.text}" if entry.who else entry.text)
+
+
+def _thread(thread: ThreadText) -> str:
+    return f"[T{thread.number}] {_line(thread.text)}\n"
+
+
+def _item(text: str) -> str:
+    return f"- {_line(text)}\n"
+
+
+def _line(text: str) -> str:
+    return _framed(" ".join(text.split()))
+
+
+def _framed(text: str) -> str:
+    return _FRAME.sub("‹", text.strip())
