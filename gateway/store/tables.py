@@ -535,4 +535,22 @@ class BootRow(SQLModel, table=True):
     beat_ms: int = _big()
 
 
+class SearchKey(SQLModel, table=True):
+    """How far a conversation is indexed for recall; the posting lists are in the virtual table
+    message_search, whose rowids hold the message's pk above 26 bits.
+
+    salt: what its words are digested with. messages: how many the index holds. last_pk and
+    last_depth: the message that was indexed last (0: none yet).
+    """
+
+    __tablename__ = "search_keys"
+    conversation_pk: int = Field(
+        sa_column=Column(_Key, ForeignKey("conversations.pk", ondelete="CASCADE"), primary_key=True)
+    )
+    salt: str = _text()
+    messages: int = 0
+    last_pk: int = _big()
+    last_depth: int = 0
+
+
 METADATA = SQLModel.metadata

@@ -21,6 +21,11 @@ from gateway.store.tables import METADATA
 FOLDER = Path(migrations.__file__).parent
 
 
+def is_ours(_object: object, name: str | None, *_others: object) -> bool:
+    """The search index is a virtual table: SQLite makes and describes its own tables."""
+    return not (name or "").startswith("message_search")
+
+
 def open_store(folder: Path) -> Store:
     store = Store(f"sqlite:///{folder / 'x.db'}")
     store.open()
@@ -30,7 +35,9 @@ def open_store(folder: Path) -> Store:
 def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     with store._writer.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"render_as_batch": True})
+        context = MigrationContext.configure(
+            connection, opts={"render_as_batch": True, "include_object": is_ours}
+        )
         assert compare_metadata(context, METADATA) == []
         made = inspect(connection)
         for table in METADATA.sorted_tables:

@@ -1,0 +1,194 @@
+"""The index of recall: for each word of a conversation, the messages that hold it.
+
+SQLite's FTS5 serves as posting lists. What a word is, `policies.recall.terms` says; here it is a
+digest under a salt of its conversation, so that a list holds the messages of one conversation only
+(its cost does not grow with others, and owners never meet in it) and that what FTS5 keeps of a
+deleted row until its next merge says nothing once the salt is gone. A rowid is the message's
+place (`policies.recall.places`), so that a ranking reads no row of what it does not show.
+
+A path is indexed from its first message on, so that of an indexed message every ancestor is. What
+deletes a message deletes its search row (a trigger), and the salt goes with the conversation.
+No function commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
+
+from gateway.store.prepared import Prepared
+from gateway.store.rows import record
+from gateway.store.tables import Message, SearchKey
+from gateway.store.transcript import StoredMessage, ancestor_at, node_by_pk, on_path, path_between
+from gateway.wire.json_text import loads
+from policies.messages import message_text
+from policies.recall.places import DEEPEST, PK_AT, pack_place
+from policies.recall.terms import index_terms
+
+Posting = tuple[int, int]
+"""(depth, packed place) of a message that holds a term."""
+
+keys = SearchKey.__table__  # type: ignore[attr-defined]
+messages = Message.__table__  # type: ignore[attr-defined]
+
+_KEY = Prepared(
+    select(
+        keys.c.conversation_pk, keys.c.salt, keys.c.messages, keys.c.last_pk, keys.c.last_depth
+    ).where(keys.c.conversation_pk == bindparam("conversation"))
+)
+_MOVE = Prepared(
+    update(keys)
+    .where(keys.c.conversation_pk == bindparam("conversation"))
+    .values(
+        messages=keys.c.messages + bindparam("added"),
+        last_pk=bindparam("last"),
+        last_depth=bindparam("depth"),
+    )
+)
+_ADD = Prepared(text("INSERT INTO message_search (rowid, terms) VALUES (:place, :terms)"))
+_HAS = Prepared(text("SELECT rowid FROM message_search WHERE rowid BETWEEN :first AND :last"))
+_DROP = Prepared(text("DELETE FROM message_search WHERE rowid BETWEEN :first AND :last"))
+_POSTINGS = Prepared(
+    text(
+        "SELECT (rowid >> 6) & 1048575, rowid FROM message_search"
+        " WHERE message_search MATCH :token ORDER BY rowid DESC LIMIT :most"
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What there is of a conversation's index. messages: how many it holds, of all branches;
+    last_pk and last_depth: the message that was indexed last."""
+
+    conversation_pk: int
+    salt: str
+    messages: int
+    last_pk: int
+    last_depth: int
+
+
+def find_index(connection: Connection, conversation_pk: int) -> Index | None:
+    """None where nothing of the conversation was indexed yet."""
+    row = _KEY.first(connection, conversation=conversation_pk)
+    return None if row is None else record(Index, row)
+
+
+def index_path(
+    connection: Connection, conversation_pk: int, last_pk: int, *, limit: int = 500
+) -> int:
+    """Index what is not yet indexed on the path that ends at message last_pk, oldest first.
+
+    At most `limit` messages at once; returns how many it were, so that `limit` says that more may
+    be left. The cost is that of the new messages alone; one row is read where there are none.
+    """
+    index = find_index(connection, conversation_pk)
+    if index is not None and index.last_pk == last_pk:
+        return 0
+    done = indexed_depth(connection, conversation_pk, last_pk)
+    last = node_by_pk(connection, last_pk)
+    target = min(last.depth, done + limit, DEEPEST)
+    end = last_pk if target == last.depth else ancestor_at(connection, last_pk, target)
+    if target <= done or end is None:
+        return 0
+    return index_messages(connection, conversation_pk, path_between(connection, end, done))
+
+
+def index_messages(
+    connection: Connection, conversation_pk: int, rows: Sequence[StoredMessage]
+) -> int:
+    """Index these messages, oldest first, whose ancestors are indexed. Returns their number."""
+    index = find_index(connection, conversation_pk) or _begin(connection, conversation_pk)
+    made = []
+    for row in rows:
+        said = message_text(loads(row.raw))
+        tokens = " ".join(_tokens(index.salt, index_terms(said)))
+        made.append(
+            {"place": pack_place(row.pk, row.depth, said, row.role == "user"), "terms": tokens}
+        )
+    if made:
+        _ADD.run_many(connection, made)
+        _MOVE.run(
+            connection,
+            conversation=conversation_pk,
+            added=len(made),
+            last=rows[-1].pk,
+            depth=rows[-1].depth,
+        )
+    return len(made)
+
+
+def indexed_depth(connection: Connection, conversation_pk: int, last_pk: int) -> int:
+    """The depth up to which the path to this message is indexed; 0 where nothing of it is."""
+    index = find_index(connection, conversation_pk)
+    if index is None:
+        return 0
+    last = node_by_pk(connection, last_pk)
+    if index.last_depth and on_path(connection, index.last_pk, index.last_depth, last):
+        return index.last_depth
+    if _is_indexed(connection, last_pk):
+        return last.depth
+    least, most = 0, last.depth - 1
+    while least < most:
+        depth = (least + most + 1) // 2
+        pk = ancestor_at(connection, last_pk, depth)
+        if pk is not None and _is_indexed(connection, pk):
+            least = depth
+        else:
+            most = depth - 1
+    return least
+
+
+def postings(
+    connection: Connection, index: Index, terms: Iterable[str], limit: int
+) -> dict[str, list[Posting]]:
+    """For each term the messages that hold it, on any branch: at most `limit`, newest first."""
+    found: dict[str, list[Posting]] = {}
+    wanted = list(terms)
+    for term, token in zip(wanted, _tokens(index.salt, wanted), strict=True):
+        rows = _POSTINGS.all(connection, token=f'"{token}"', most=limit)
+        if rows:
+            found[term] = rows
+    return found
+
+
+def forget(connection: Connection, conversation_pk: int) -> None:
+    """Drop a conversation's index; `index_path` makes it again."""
+    held = connection.execute(
+        select(messages.c.pk).where(messages.c.conversation_pk == conversation_pk)
+    ).scalars()
+    for pk in held.all():
+        _DROP.run(connection, **_places_of(pk))
+    connection.execute(delete(keys).where(keys.c.conversation_pk == conversation_pk))
+
+
+def _begin(connection: Connection, conversation_pk: int) -> Index:
+    index = Index(conversation_pk, secrets.token_hex(16), 0, 0, 0)
+    connection.execute(
+        insert(keys).values(
+            conversation_pk=conversation_pk, salt=index.salt, messages=0, last_pk=0, last_depth=0
+        )
+    )
+    return index
+
+
+def _is_indexed(connection: Connection, pk: int) -> bool:
+    return _HAS.first(connection, **_places_of(pk)) is not None
+
+
+def _places_of(pk: int) -> dict[str, int]:
+    """The rowids that a message may have, whatever its depth and marks."""
+    return {"first": pk << PK_AT, "last": (pk + 1 << PK_AT) - 1}
+
+
+def _tokens(salt: str, terms: Collection[str]) -> list[str]:
+    """What FTS5 holds for these terms: twelve hexadecimal digits each."""
+    key = salt.encode()
+    return [
+        hashlib.blake2b(term.encode("utf-8", "replace"), key=key, digest_size=6).hexdigest()
+        for term in terms
+    ]
