@@ -4,6 +4,7 @@ All sizes are characters, that is code points. Oldest first everywhere.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise, takewhile
 
 import regex
@@ -154,11 +155,11 @@ def group_lines(lines: Sequence[Line], limit: int) -> list[list[Line]]:
 
 def line_chars(line: Line) -> int:
     """What a line costs when written as ``speaker: text`` with a line break."""
-    return len(line.speaker) + len(line.text) + 3
+    return len(line.label) + len(line.text) + 3
 
 
 def _pieces(line: Line, limit: int) -> list[Line]:
     if line_chars(line) <= limit:
         return [line]
-    room = limit - line_chars(Line(line.speaker, ""))
-    return [Line(line.speaker, piece) for piece in split_text(line.text, room)]
+    room = limit - line_chars(replace(line, text=""))
+    return [replace(line, text=piece) for piece in split_text(line.text, room)]

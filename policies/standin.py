@@ -93,7 +93,7 @@ def _sentences(lines: Sequence[Line], most: int) -> Iterator[_Sentence]:
     place = at = 0
     seen = set()
     for line in lines:
-        name = f"{line.speaker}: " if line.speaker else ""
+        name = f"{line.label}: " if line.label else ""
         for sentence in _read(line.text, total, 4 * most):
             at += len(sentence)
             place += 1

@@ -1,20 +1,38 @@
 """The small frozen values that the policies pass among themselves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One utterance of a span: who spoke, and the text as it was said."""
+    """One utterance of a span: who spoke, and the text as it was said.
+
+    kind: said (also a whole message, with whatever marks stand in it), told by a narrator, or
+    thought; aside: the words that say so behind the speaker's name. role: of the message, '' where
+    there is none; at: which message of the span it is, from 0.
+    """
 
     speaker: str
     text: str
+    kind: Literal["said", "told", "thought"] = field(default="said", compare=False)
+    aside: str = field(default="", compare=False)
+    role: str = field(default="", compare=False)
+    at: int = field(default=0, compare=False)
+
+    @property
+    def label(self) -> str:
+        """The speaker as written before the text."""
+        return f"{self.speaker} ({self.aside})" if self.aside else self.speaker
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The numbers of one policy, all in characters, as planning uses them."""
+    """The numbers of one policy, all in characters, as planning uses them.
+
+    profile, ledger, documents: the most of each that a memory shows. rolling: each fold's chapters
+    join the gist at once.
+    """
 
     start: int
     ceiling: int
@@ -24,6 +42,10 @@ class Limits:
     length: int
     stack: int
     gist_length: int
+    profile: int = 0
+    ledger: int = 0
+    documents: int = 0
+    rolling: bool = False
 
     @property
     def goal(self) -> int:

@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NARRATORS = {
+    "en": "Narration",
+    "ja": "地の文",
+    "zh": "旁白",
+    "ko": "지문",
+    "ru": "Повествование",
+    "es": "Narración",
+}
+"""Who tells what nobody says, in a transcript."""
+
+THINKS = {
+    "en": "thinks",
+    "ja": "心の声",
+    "zh": "心想",
+    "ko": "속마음",
+    "ru": "про себя",
+    "es": "piensa",
+}
+"""Stands behind the name of somebody who thinks a line unspoken."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:

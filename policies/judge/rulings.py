@@ -41,7 +41,7 @@ def judge_summary(
     characters. framed: the output must be the JSON frame; otherwise prose, or a frame to unwrap.
     Pure, linear in output and source, and without errors: every text has a verdict.
     """
-    heard = Heard([(line.speaker, line.text) for line in source])
+    heard = Heard([("" if line.kind == "told" else line.speaker, line.text) for line in source])
     return _judge(
         output,
         finish_reason=finish_reason,
@@ -107,7 +107,7 @@ def _judge(
     if not has_words(prose):
         return reject(*reasons, "empty")
     reasons += [reason for reason, breaks in rules if breaks(prose)]
-    return reject(*reasons) if reasons else accept(prose)
+    return reject(*reasons) if reasons else accept(prose, unwrapped.beside)
 
 
 def _read_reasons(unwrapped: Unwrapped) -> list[str]:

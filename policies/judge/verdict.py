@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 
+from policies.judge.beside import NOTHING, Beside
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """accepted: the text may enter memory. reasons: machine words, the main one first, empty when
-    accepted. text: the prose to store, think blocks stripped, '' when rejected."""
+    accepted. text: the prose to store, think blocks stripped, '' when rejected. beside: of an
+    accepted frame, what it holds beside the prose; not judged yet (policies.ledger)."""
 
     accepted: bool
     reasons: tuple[str, ...]
     text: str
+    beside: Beside = NOTHING
 
 
 def reject(*reasons: str) -> Verdict:
@@ -18,6 +22,6 @@ def reject(*reasons: str) -> Verdict:
     return Verdict(False, tuple(dict.fromkeys(reasons)), "")
 
 
-def accept(text: str) -> Verdict:
+def accept(text: str, beside: Beside = NOTHING) -> Verdict:
     """Return an acceptance of the prose."""
-    return Verdict(True, (), text)
+    return Verdict(True, (), text, beside)
