@@ -14,13 +14,13 @@ from gateway.api.deps import (
     owner_pks_in_scope,
     read_id,
     read_limit,
+    read_place,
     resolve_scope,
 )
 from gateway.errors import BadRequest, NotFound
 from gateway.flows.erase import erase_conversation
 from gateway.flows.reroute import reroute
 from gateway.store.conversations import (
-    Place,
     describe_conversation,
     list_conversations,
     read_memory,
@@ -45,7 +45,7 @@ async def list_all(request: Request) -> Response:
     """A page of conversations, newest turn first. `after` is the `next` of the page before."""
     scope = resolve_scope(request)
     limit = read_limit(request)
-    after = _read_place(request)
+    after = read_place(request)
 
     def read(connection: Connection) -> bytes:
         owner_pks = owner_pks_in_scope(connection, scope)
@@ -182,13 +182,3 @@ def _find_message(
     if found is None:
         raise NotFound("There is no message of this id in the conversation.", param=param)
     return found
-
-
-def _read_place(request: Request) -> Place | None:
-    text = request.query_params.get("after", "")
-    if not text:
-        return None
-    try:
-        return Place.parse(text)
-    except ValueError:
-        raise BadRequest("`after` must be the `next` of the page before.", param="after") from None

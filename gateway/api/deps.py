@@ -156,6 +156,17 @@ def read_id(request: Request, name: str) -> str | None:
     return text or None
 
 
+def read_place(request: Request) -> conversations.Place | None:
+    """`?after=`, the `next` of the page before; None where it is absent or empty."""
+    text = request.query_params.get("after", "")
+    if not text:
+        return None
+    try:
+        return conversations.Place.parse(text)
+    except ValueError:
+        raise BadRequest("`after` must be the `next` of the page before.", param="after") from None
+
+
 def _keyring(request: Request) -> Keyring:
     keyring = request.app.state.keyring
     assert isinstance(keyring, Keyring)

@@ -156,7 +156,7 @@ def _print_messages(messages: list[dict[str, Any]]) -> None:
         content = message["content"]
         text = content if isinstance(content, str) else f"({_describe(message)})"
         cut = "  [cut off]" if message["partial"] else ""
-        click.echo(f"{message['created_at']}  {message['role']}{cut}: {_speakable(text)}")
+        click.echo(f"{message['created_at']}  {message['role']}{cut}: {speakable(text)}")
 
 
 def _describe(message: dict[str, Any]) -> str:
@@ -170,7 +170,7 @@ def _print_memory(memory: dict[str, Any]) -> None:
     for chapter in memory["chapters"]:
         click.echo(
             f"chapter of {chapter['source_chars']:,} characters ({chapter['origin']}): "
-            f"{_speakable(chapter['text'])[:_LINE]}",
+            f"{speakable(chapter['text'])[:_LINE]}",
             err=True,
         )
     route = f", is sent to {memory['route']}" if memory["route"] else ""
@@ -210,7 +210,7 @@ def _percent(share: float | None) -> str:
     return "?" if share is None else f"{share:.0%}"
 
 
-def _speakable(text: str) -> str:
+def speakable(text: str) -> str:
     """Text as a terminal can show it: no control characters, no half letters."""
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _CONTROL.sub("\ufffd", whole)

@@ -20,6 +20,7 @@ from gateway.store.chapter_rows import ChapterRow, versions
 from gateway.store.fold_rows import folds
 from gateway.store.gist_rows import gists
 from gateway.store.moves import find_progress
+from gateway.store.profile import release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
 from gateway.store.tables import AuxiliaryRequest, Job, KvWipe
@@ -406,9 +407,11 @@ def delete_conversation(
 ) -> list[str]:
     """Delete a conversation and all that hangs on it; its aliases are free again.
 
-    Leaves one outbox entry for each backend that read any of it, except those `elsewhere` (known
-    to run on other machines, whose memory is not ours to wipe). Returns those backends' names.
-    Where there is none, one entry with nothing to wipe tells a program that runs beside this one.
+    What it taught of its owner goes too; where another conversation told the same, that one's word
+    stands again. Leaves one outbox entry for each backend that read any of it, except those
+    `elsewhere` (known to run on other machines, whose memory is not ours to wipe). Returns those
+    backends' names. Where there is none, one entry with nothing to wipe tells a program that runs
+    beside this one.
     Work under way finds its rows gone and writes nothing.
     """
     pk = conversation.pk
@@ -425,6 +428,7 @@ def delete_conversation(
     held = sorted({*connection.execute(readers).scalars(), *ahead} - set(elsewhere))
     entry = {"conversation_id": conversation.id, "conversation_pk": pk, "created_ms": now_ms}
     entries = [{**entry, "backend": backend, "done_ms": None} for backend in held]
+    release_facts(connection, pk)
     connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     return held

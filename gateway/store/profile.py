@@ -12,6 +12,7 @@ text is gone, is known when a summarizer tells it again in other words.
 from __future__ import annotations
 
 import secrets
+import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,17 +21,25 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
+from gateway.clock import iso
+from gateway.errors import Conflict
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
 from gateway.store.tables import ProfileFact
-from gateway.store.transcript import conversations, messages
+from gateway.store.transcript import conversations, messages, owners
 from policies.likeness import letter_pairs
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]
 
 MOST_ACTIVE = 500
 """Facts that a view is offered at most; what fits it is chosen among these."""
+
+MOST_CHARS = 1_000
+"""Characters of a fact that its owner writes: what a view shows of all of them by default."""
+
+MOST_ABOUT = 100
+"""Characters of what a fact is about."""
 
 ALIKE = 0.45
 """The share of letter pairs from which on a fact of one span is taken for the one that its owner
@@ -409,6 +418,15 @@ def edit_fact(
     return _rows_by_pk(connection, [pk])[0]
 
 
+def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileRow:
+    """The fact that this one took the place of, in its place again. Raises Conflict where there is
+    none, or its text is gone."""
+    before = [row for row in _rows_by_pk(connection, [fact.replaces_pk or 0]) if row.text]
+    if not before:
+        raise Conflict("Nothing stood in the place of this memory before.")
+    return edit_fact(connection, fact, before[0].text, before[0].about, now_ms)
+
+
 def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int) -> None:
     """Delete a fact with all that it took the place of.
 
@@ -513,6 +531,50 @@ def list_facts(
             return found, found[-1].pk
         found.append(row)
     return found, None
+
+
+def all_active(connection: Connection, owner_pks: Collection[int] | None) -> list[ProfileRow]:
+    """Every active fact of these owners (None: of everybody), oldest first."""
+    rows, _ = list_facts(connection, owner_pks, limit=sys.maxsize)
+    return rows[::-1]
+
+
+def describe_facts(connection: Connection, rows: Sequence[ProfileRow]) -> list[dict[str, Any]]:
+    """Facts as they are told to people. conversation: where it was learned, null where its owner
+    wrote it; private: what was learned there is shown there alone."""
+    owner = {
+        row.pk: row
+        for row in connection.execute(
+            select(owners.c.pk, owners.c.name, owners.c.user).where(
+                owners.c.pk.in_(list({row.owner_pk for row in rows}))
+            )
+        )
+    }
+    chats = {
+        row.pk: row
+        for row in connection.execute(
+            select(conversations.c.pk, conversations.c.id, conversations.c.private).where(
+                conversations.c.pk.in_(list({row.conversation_pk or 0 for row in rows}))
+            )
+        )
+    }
+    return [
+        _describe(row, owner[row.owner_pk], chats.get(row.conversation_pk or 0)) for row in rows
+    ]
+
+
+def _describe(row: ProfileRow, owner: Any, chat: Any) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "text": row.text,
+        "about": row.about,
+        "origin": row.origin,
+        "conversation": None if chat is None else chat.id,
+        "private": chat is not None and bool(chat.private),
+        "owner": owner.name,
+        "user": owner.user,
+        "created_at": iso(row.created_ms),
+    }
 
 
 def _read(row: Row[Any]) -> ProfileRow:

@@ -1,0 +1,75 @@
+"""JSON bodies of Foldgate's own surface, read strictly: a field that is not known is a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from gateway.errors import BadRequest
+from gateway.wire.json_text import NotJson, loads
+
+
+def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
+    """The body's JSON object; an empty body is an object without fields.
+
+    Raises BadRequest for what is no object, and for a field that is not among `fields`.
+    """
+    if not body.strip():
+        return {}
+    try:
+        told = loads(body)
+    except NotJson as error:
+        raise BadRequest(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+    if not isinstance(told, dict):
+        raise BadRequest("The body must be a JSON object.", code="invalid_json")
+    for name in told:
+        if name not in fields:
+            known = ", ".join(f"`{field}`" for field in fields) or "none"
+            shown = whole(name)[:100]
+            raise BadRequest(f"`{shown}` is no field here; known: {known}.", param=shown)
+    return told
+
+
+def read_text(told: Mapping[str, Any], name: str, *, most: int) -> str:
+    """A text that must be there and say something. Raises BadRequest in words."""
+    return check_text(told.get(name), name, most=most)
+
+
+def check_text(value: object, name: str, *, most: int) -> str:
+    """The value as a text of at most `most` characters that a database can hold."""
+    if not isinstance(value, str):
+        raise BadRequest(f"`{name}` must be a text.", param=name)
+    if not value.strip():
+        raise BadRequest(f"`{name}` is empty.", param=name)
+    if len(value) > most:
+        raise BadRequest(
+            f"`{name}` has {len(value):,} characters; {most:,} are the most.", param=name
+        )
+    if "\x00" in value:
+        raise BadRequest(f"`{name}` holds a NUL character.", param=name)
+    if whole(value) != value:
+        raise BadRequest(f"`{name}` holds half of a surrogate pair.", param=name)
+    return value
+
+
+def read_flag(told: Mapping[str, Any], name: str) -> bool:
+    """A field that is true or false; false where it is absent."""
+    value = told.get(name, False)
+    if not isinstance(value, bool):
+        raise BadRequest(f"`{name}` must be true or false.", param=name)
+    return value
+
+
+def read_number(told: Mapping[str, Any], name: str) -> int | None:
+    """A whole number from 1; None where it is absent."""
+    value = told.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        raise BadRequest(f"`{name}` must be a whole number of at least 1.", param=name)
+    return value
+
+
+def whole(text: str) -> str:
+    """A text that can be written in UTF-8: half of a surrogate pair is told as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,192 @@
+"""/api/memories: what owners told about themselves, and their hand over it.
+
+A change enters a conversation's view at its next fold; `now` asks for one at its next user message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from gateway.api.bodies import check_text, read_flag, read_object, read_text
+from gateway.api.conversations import json_response
+from gateway.api.deps import (
+    Scope,
+    context_of,
+    owner_pks_in_scope,
+    read_limit,
+    read_place,
+    resolve_scope,
+)
+from gateway.errors import BadRequest, NotFound
+from gateway.flows import memory_edits
+from gateway.store import profile
+from gateway.store.conversations import Place
+from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
+from gateway.store.transcript import ensure_owner
+from gateway.wire.json_text import dump_bytes, dumps
+
+router = APIRouter(prefix="/api/memories")
+
+MOST_ASKED = 200
+"""Characters of `?q=` that are looked for."""
+
+
+@router.get("")
+async def list_all(request: Request) -> Response:
+    """A page of facts, newest first; `?q=` only those that contain it."""
+    scope = resolve_scope(request)
+    limit, after = read_limit(request), read_place(request)
+    words = request.query_params.get("q", "")
+    if len(words) > MOST_ASKED:
+        raise BadRequest(f"`q` has more than {MOST_ASKED} characters.", param="q")
+
+    def read(connection: Connection) -> bytes:
+        pks = owner_pks_in_scope(connection, scope)
+        before = None if after is None else after.pk
+        rows, more = profile.list_facts(connection, pks, words=words, limit=limit, before=before)
+        place = None if more is None else str(Place(rows[-1].created_ms, more))
+        told = profile.describe_facts(connection, rows)
+        return dump_bytes({"memories": told, "next": place})
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.get("/export")
+async def export(request: Request) -> Response:
+    """Every fact as JSON lines, oldest first."""
+    scope = resolve_scope(request)
+
+    def read(connection: Connection) -> bytes:
+        rows = profile.all_active(connection, owner_pks_in_scope(connection, scope))
+        told = profile.describe_facts(connection, rows)
+        return "".join(dumps({"type": "memory", **one}) + "\n" for one in told).encode()
+
+    body = await context_of(request).store.read(read)
+    return Response(body, media_type="application/x-ndjson", headers={"cache-control": "no-store"})
+
+
+@router.get("/{id}")
+async def show(request: Request, id: str) -> Response:
+    scope = resolve_scope(request)
+
+    def read(connection: Connection) -> bytes:
+        return _told(connection, _find(connection, scope, id))
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.post("")
+async def add(request: Request) -> Response:
+    """`{"text", "about"?, "now"?}`: a fact in the owner's own words."""
+    scope = resolve_scope(request)
+    context = context_of(request)
+    owner = scope.owner
+    if owner is None:
+        raise BadRequest("Whose memory it is must be named with `?owner=`.", param="owner")
+    told = read_object(await request.body(), ("text", "about", "now"))
+    text = profile.one_line(read_text(told, "text", most=MOST_CHARS))
+    about, now = _read_about(told), read_flag(told, "now")
+    now_ms = context.clock.now_ms()
+
+    def write(connection: Connection) -> bytes:
+        owner_pk = ensure_owner(connection, owner.name, owner.user, now_ms)
+        fact = profile.add_fact(connection, owner_pk, text, about, now_ms)
+        memory_edits.announce_fact(connection, fact, now=now)
+        return _told(connection, fact)
+
+    return json_response(await context.store.write(write))
+
+
+@router.patch("/{id}")
+async def edit(request: Request, id: str) -> Response:
+    """`{"text"?, "about"?, "now"?}`: the fact in other words; what is left out stays."""
+    scope = resolve_scope(request)
+    context = context_of(request)
+    await _check(request, scope, id)
+    told = read_object(await request.body(), ("text", "about", "now"))
+    if "text" not in told and "about" not in told:
+        raise BadRequest("`text` or `about` must say what is to change.", param="text")
+    text = read_text(told, "text", most=MOST_CHARS) if "text" in told else None
+    about, now = _read_about(told), read_flag(told, "now")
+    now_ms = context.clock.now_ms()
+
+    def write(connection: Connection) -> bytes:
+        old = _find(connection, scope, id)
+        new = profile.edit_fact(
+            connection,
+            old,
+            old.text if text is None else profile.one_line(text),
+            about if "about" in told else old.about,
+            now_ms,
+        )
+        memory_edits.announce_fact(connection, new, now=now)
+        return _told(connection, new)
+
+    return json_response(await context.store.write(write))
+
+
+@router.post("/{id}/undo")
+async def undo(request: Request, id: str) -> Response:
+    """The fact as it was before its newest edit, or before a newer one took its place."""
+    scope = resolve_scope(request)
+    context = context_of(request)
+    await _check(request, scope, id)
+    now = read_flag(read_object(await request.body(), ("now",)), "now")
+
+    def write(connection: Connection) -> bytes:
+        fact = _find(connection, scope, id)
+        back = profile.undo_edit(connection, fact, context.clock.now_ms())
+        memory_edits.announce_fact(connection, back, now=now)
+        return _told(connection, back)
+
+    return json_response(await context.store.write(write))
+
+
+@router.delete("/{id}")
+async def erase(request: Request, id: str) -> Response:
+    """Delete a fact for good; it is not learned again from where it was told. `?now=true` asks the
+    conversations that show it for a view without it at their next user message."""
+    scope = resolve_scope(request)
+    context = context_of(request)
+    now = _read_now(request)
+
+    def write(connection: Connection) -> None:
+        fact = _find(connection, scope, id)
+        memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
+
+    await context.store.write(write)
+    await context.store.checkpoint()
+    return json_response(dump_bytes({"id": id, "deleted": True}))
+
+
+def _read_about(told: dict[str, Any]) -> str | None:
+    if told.get("about") is None:
+        return None
+    return profile.one_line(check_text(told["about"], "about", most=MOST_ABOUT))
+
+
+def _read_now(request: Request) -> bool:
+    value = request.query_params.get("now", "false")
+    if value not in ("true", "false"):
+        raise BadRequest("`now` must be true or false.", param="now")
+    return value == "true"
+
+
+async def _check(request: Request, scope: Scope, id: str) -> None:
+    """Another's fact is a 404, whatever the body says."""
+    await context_of(request).store.read(_find, scope, id)
+
+
+def _find(connection: Connection, scope: Scope, id: str) -> ProfileRow:
+    found = profile.find_fact(connection, owner_pks_in_scope(connection, scope), id)
+    if found is None:
+        raise NotFound("There is no memory of this id.")
+    return found
+
+
+def _told(connection: Connection, fact: ProfileRow) -> bytes:
+    return dump_bytes(profile.describe_facts(connection, [fact])[0])

@@ -1,0 +1,232 @@
+"""`foldgate memories`: what owners told about themselves, from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy import Connection
+
+from gateway.cli.conversations import owner_options, speakable
+from gateway.cli.options import (
+    OutputFile,
+    database_option,
+    json_option,
+    opened_store,
+    print_json,
+)
+from gateway.clock import SystemClock
+from gateway.errors import NotFound
+from gateway.flows.memory_edits import announce_fact, delete_fact
+from gateway.store import profile
+from gateway.store.conversations import owners_named
+from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
+from gateway.store.transcript import ensure_owner
+from gateway.wire.json_text import dumps
+
+now_option = click.option(
+    "--now", is_flag=True, help="Views change at the next user message, not at the next fold."
+)
+
+
+def _read_line(most: int) -> Callable[[object, object, str | None], str | None]:
+    """A check of one line of text, neither empty nor too long: told before the work."""
+
+    def read(_ctx: object, _param: object, value: str | None) -> str | None:
+        if value is None:
+            return None
+        text = profile.one_line(value)
+        if not text:
+            raise click.BadParameter("It is empty.")
+        if len(text) > most:
+            raise click.BadParameter(f"It has {len(text):,} characters; {most:,} are the most.")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise click.BadParameter("It is not UTF-8.")
+        return text
+
+    return read
+
+
+@click.group("memories")
+def memories_group() -> None:
+    """List, add, edit, delete and export what an owner told about themselves."""
+
+
+@memories_group.command("list")
+@owner_options
+@click.option("--query", default="", help="Only what contains this.")
+@click.option("--limit", type=click.IntRange(1), default=sys.maxsize, help="At most so many.")
+@database_option
+@json_option
+def list_command(
+    owner: str, user: str, query: str, limit: int, database_url: str | None, as_json: bool
+) -> None:
+    """List an owner's, the newest first."""
+
+    def read(connection: Connection) -> list[dict[str, Any]]:
+        pks = owners_named(connection, owner, user)
+        rows, _ = profile.list_facts(connection, pks, words=query, limit=limit)
+        return profile.describe_facts(connection, rows)
+
+    with opened_store(database_url) as store:
+        found = store.reading(read)
+    if as_json:
+        print_json({"memories": found})
+        return
+    for one in found:
+        about = f"{one['about']}: " if one["about"] else ""
+        click.echo(f"{one['id']}  {one['created_at']}  {speakable(about + one['text'])}")
+    click.echo(f"{len(found)} memories of {owner}", err=True)
+
+
+@memories_group.command("add")
+@click.argument("text", callback=_read_line(MOST_CHARS))
+@click.option("--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words.")
+@now_option
+@owner_options
+@database_option
+@json_option
+def add_command(
+    text: str,
+    about: str | None,
+    now: bool,
+    owner: str,
+    user: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Add a fact in the owner's own words.
+
+    What was known about the same gives way to it.
+    """
+    now_ms = SystemClock().now_ms()
+
+    def write(connection: Connection) -> dict[str, Any]:
+        owner_pk = ensure_owner(connection, owner, user, now_ms)
+        fact = profile.add_fact(connection, owner_pk, text, about, now_ms)
+        announce_fact(connection, fact, now=now)
+        return profile.describe_facts(connection, [fact])[0]
+
+    with opened_store(database_url) as store:
+        made = store.writing(write)
+    _tell(made, as_json)
+
+
+@memories_group.command("edit")
+@click.argument("id")
+@click.argument("text", callback=_read_line(MOST_CHARS), required=False)
+@click.option("--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words.")
+@now_option
+@owner_options
+@database_option
+@json_option
+def edit_command(
+    id: str,
+    text: str | None,
+    about: str | None,
+    now: bool,
+    owner: str,
+    user: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Say a fact in other words.
+
+    It is a new one, under a new id, in the place of the old.
+    """
+    if text is None and about is None:
+        raise click.UsageError("TEXT or --about must say what is to change.")
+    now_ms = SystemClock().now_ms()
+
+    def write(connection: Connection) -> dict[str, Any]:
+        old = _find(connection, owner, user, id)
+        fact = profile.edit_fact(connection, old, text or old.text, about or old.about, now_ms)
+        announce_fact(connection, fact, now=now)
+        return profile.describe_facts(connection, [fact])[0]
+
+    with opened_store(database_url) as store:
+        made = store.writing(write)
+    _tell(made, as_json)
+
+
+@memories_group.command("delete")
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@now_option
+@owner_options
+@database_option
+@json_option
+def delete_command(
+    id: str,
+    yes: bool,
+    now: bool,
+    owner: str,
+    user: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Delete a fact for good.
+
+    It is not learned again from where it was told.
+    """
+    now_ms = SystemClock().now_ms()
+
+    def write(connection: Connection) -> None:
+        delete_fact(connection, _find(connection, owner, user, id), now_ms, now=now)
+
+    with opened_store(database_url) as store:
+        fact = store.reading(_find, owner, user, id)
+        if not yes:
+            click.confirm(f"Delete “{speakable(fact.text)}” for good?", abort=True, err=True)
+        store.writing(write)
+        store.checkpointing()
+    if as_json:
+        print_json({"id": id, "deleted": True})
+    else:
+        click.echo(f"{id} is deleted", err=True)
+
+
+@memories_group.command("export")
+@owner_options
+@click.option("--out", type=OutputFile(), help="Write to this file; standard output without it.")
+@database_option
+@json_option
+def export_command(
+    owner: str, user: str, out: Path | None, database_url: str | None, as_json: bool
+) -> None:
+    """Write an owner's as JSON lines, the oldest first."""
+    if as_json and out is None:
+        raise click.UsageError("--json tells about the file that --out names")
+
+    def read(connection: Connection) -> list[dict[str, Any]]:
+        rows = profile.all_active(connection, owners_named(connection, owner, user))
+        return profile.describe_facts(connection, rows)
+
+    with opened_store(database_url) as store:
+        found = store.reading(read)
+    lines = [dumps({"type": "memory", **one}) + "\n" for one in found]
+    if out is None:
+        click.echo("".join(lines), nl=False)
+    else:
+        out.write_text("".join(lines), encoding="utf-8", newline="\n")
+    if as_json:
+        print_json({"file": str(out), "lines": len(lines)})
+    else:
+        click.echo(f"{len(lines)} lines written", err=True)
+
+
+def _find(connection: Connection, owner: str, user: str, id: str) -> ProfileRow:
+    found = profile.find_fact(connection, owners_named(connection, owner, user), id)
+    if found is None:
+        raise NotFound(f"{owner} has no memory {id}")
+    return found
+
+
+def _tell(made: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"{made['id']}  {speakable(made['text'])}")
