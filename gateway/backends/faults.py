@@ -151,6 +151,12 @@ class UpstreamFault(UpstreamFailed):
         self.is_ours = is_ours
 
     @property
+    def outline(self) -> str:
+        """What happened, for rows and logs: an upstream's own words, which stand behind a colon,
+        may repeat what it was sent."""
+        return self.what.partition(": ")[0]
+
+    @property
     def retryable(self) -> bool:
         """Whether the same bytes may do better: never once a part was given."""
         return RULES[self.kind].retryable and not self.partial

@@ -200,7 +200,8 @@ class Prefills:
                 self._read[conversation.pk] = messages
         except UpstreamFault as fault:
             outcome = "failed"
-            log.info("%s: the next prompt was not read in ahead: %s", conversation.id, fault.what)
+            said = fault.outline
+            log.info("%s: the next prompt was not read in ahead: %s", conversation.id, said)
         finally:
             self._count(name, outcome)
 

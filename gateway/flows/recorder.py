@@ -371,7 +371,7 @@ class _Drawing:
             cause = "final"
         elif fault.kind in _IN_VAIN:
             cause = "judged"
-        return Failure(self.backend.name, fault.kind, _said(fault), cause, fault.retry_after)
+        return Failure(self.backend.name, fault.kind, fault.outline, cause, fault.retry_after)
 
     async def _judge(self, answer: _Answer) -> Verdict:
         return await self.recorder.judge(self.piece, answer, self.asked)
@@ -385,11 +385,6 @@ class _Drawing:
 
     def _failed(self, kind: str, said: str) -> Failure:
         return Failure(self.backend.name, kind, f"{self.backend.name}: {said}", "judged")
-
-
-def _said(fault: UpstreamFault) -> str:
-    """What a fault was, for the job's row: an upstream's own words may repeat what it was sent."""
-    return fault.what.partition(": ")[0]
 
 
 def _read(parsed: dict[str, Any], reply: ReplyBuilder) -> _Answer:

@@ -128,7 +128,7 @@ class SlotWatch:
                 await self._store.write(close_wipes, wipes, self._clock.now_ms())
         except UpstreamFault as fault:
             if wipes or care.is_dirty:
-                log.warning("%s holds deleted conversations still: %s", name, fault.what)
+                log.warning("%s holds deleted conversations still: %s", name, fault.outline)
 
     def _tell(self, name: str, cautions: tuple[str, ...]) -> None:
         """Each caution once, until it is another."""

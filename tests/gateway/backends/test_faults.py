@@ -21,6 +21,12 @@ def test_each_kind_has_a_rule_that_blames_the_right_side(kind: FaultKind) -> Non
         assert not fault.retryable
 
 
+def test_the_outline_is_without_an_upstreams_words() -> None:
+    fault = UpstreamFault(FaultKind.SERVER, "The backend b failed (status 500): 私の秘密: X")
+    assert fault.outline == "The backend b failed (status 500)"
+    assert UpstreamFault(FaultKind.EMPTY, "The backend b did it").outline == "The backend b did it"
+
+
 def test_nothing_is_retryable_once_a_part_was_given() -> None:
     fault = UpstreamFault(FaultKind.INTERRUPTED, "x")
     assert fault.retryable
