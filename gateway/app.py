@@ -27,6 +27,7 @@ from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, load_policies
 from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, living, record_revision
+from gateway.store.documents import keep_policy_documents
 from gateway.store.engine import Store
 from gateway.traces import build_traces
 from policies.schema import Backend as BackendConfig
@@ -139,6 +140,7 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
         for backend in context.backends.values():
             opened.push_async_callback(backend.aclose)
             await backend.start()
+        opened.push_async_callback(context.lookups.aclose)
         opened.push_async_callback(context.slots.aclose)
         await context.slots.start()
         opened.push_async_callback(context.prefills.aclose)
@@ -161,6 +163,7 @@ async def _announce(context: Context) -> None:
     loaded = context.policies
     for sentence in find_waiting(loaded.file):
         log.info("%s", sentence)
+    await context.store.write(keep_policy_documents, loaded.documents, now_ms)
     await context.store.write(record_revision, loaded.revision, _without_secrets(loaded), now_ms)
 
 
@@ -177,12 +180,15 @@ def _is_running(pid: int) -> bool:
 def _without_secrets(loaded: LoadedPolicies) -> str:
     """The file's text; a key that was written into it, where a ${VAR} belongs, is left out."""
     text = loaded.text
-    for backend in loaded.file.backends.values():
-        key = getattr(backend, "api_key", None)
-        if key is None:
+    keys = [
+        ("api_key", getattr(backend, "api_key", None)) for backend in loaded.file.backends.values()
+    ]
+    keys += [one for lookup in loaded.file.lookups.values() for one in lookup.headers.items()]
+    for name, key in keys:
+        if key is None or not key.get_secret_value():
             continue
         secret = re.escape(key.get_secret_value())
-        text = re.sub(rf"(api_key[\"']?\s*:\s*[\"']?){secret}", r"\1[key]", text)
+        text = re.sub(rf"({re.escape(name)}[\"']?\s*:\s*[\"']?){secret}", r"\1[key]", text)
         if len(key.get_secret_value()) >= _SURELY_A_KEY:
             # Behind an anchor it may stand anywhere; a short one might be a common word.
             text = re.sub(secret, "[key]", text)

@@ -35,6 +35,7 @@ MOST_SERIES = 1_000
 CIRCUIT_STATES = ("closed", "half-open", "open")
 _FIRST_TOKEN = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _WAIT = (0.005, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+_RECALL = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 _WRITING = (1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 _CHARS = (4_000.0, 8_000.0, 16_000.0, 24_000.0, 32_000.0, 64_000.0, 128_000.0)
 
@@ -189,6 +190,19 @@ class Meters:
         )
         self._migrations = self._counter(
             "migrations", "Turns of conversations on the move, by backend to be", "backend", "event"
+        )
+        self._notes = self._counter(
+            "notes", "Messages beside which something was recalled", "policy", "kind"
+        )
+        self._notes_chars = self._counter("notes_chars", "Characters of notes", "policy", "kind")
+        self._recall = self._histogram(
+            "recall_seconds", "Searching the past for a message", _RECALL, "policy"
+        )
+        self._lookups = self._counter(
+            "lookups", "Questions to other sources by how they ended", "lookup", "outcome"
+        )
+        self._lookup_time = self._histogram(
+            "lookup_seconds", "From a question to its answer", _WAIT, "lookup"
         )
         self._parked = self._counter("jobs_parked", "Background work given up", "kind")
         self._jobs = self._gauge("jobs", "Background work in the database", "kind", "state")
@@ -356,6 +370,21 @@ class Meters:
             self._cuts(backend, policy).inc()
         if span > 0:
             self._span(policy).observe(span)
+
+    def noted(self, policy: str, kind: str, chars: int) -> None:
+        """Something was recalled beside a message and stored: lines shown in it, or calls of a
+        model's own searches behind it."""
+        self._notes(policy, kind).inc()
+        self._notes_chars(policy, kind).inc(chars)
+
+    def recalled(self, policy: str, seconds: float) -> None:
+        """The past was searched for a message, whether or not something was found."""
+        self._recall(policy).observe(seconds)
+
+    def lookup_ended(self, lookup: str, outcome: str, seconds: float) -> None:
+        """A source answered (done) or failed; outcome: done, or a kind of failure."""
+        self._lookups(lookup, outcome).inc()
+        self._lookup_time(lookup).observe(seconds)
 
     def migrated(self, backend: str, event: Migrated) -> None:
         """A turn of a conversation that is to move to this backend: it stayed where it was because

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gateway.backends.base import Backend
+from gateway.backends.lookups import LookupClient
 from gateway.clock import Clock
 from gateway.errors import NotFound
 from gateway.flows.circuits import Circuits
@@ -35,6 +36,7 @@ class Context:
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
+    lookups asks other sources for notes.
     prefixes knows the last prompts, prefills reads the next ones in ahead. slots cares for local
     servers between turns.
     """
@@ -49,6 +51,7 @@ class Context:
     quiet: Callable[[], None] = lambda: None
     stop_work: Callable[[int], None] = lambda conversation_pk: None
     views: ViewCache = field(default_factory=ViewCache)
+    lookups: LookupClient = field(default_factory=LookupClient)
     prefixes: PrefixBook = field(default_factory=PrefixBook)
     turns: TurnQueue = field(default_factory=TurnQueue)
     busy: dict[str, int] = field(default_factory=dict)

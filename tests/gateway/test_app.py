@@ -51,6 +51,19 @@ policies:"""
     assert "local-glm" in stored
 
 
+async def test_a_lookup_s_header_in_the_file_is_not_stored(tmp_path: Path) -> None:
+    lookups = """
+lookups:
+  crm: {url: "http://127.0.0.1:1/x", headers: {X-Key: kurz, Authorization: "Bearer langer-wert"}}
+models:"""
+    text = POLICIES.replace("\nmodels:", lookups)
+    app = create_app(settings(tmp_path, text))
+    store = app.state.context.store
+    async with app.router.lifespan_context(app):
+        stored = store.reading(lambda c: c.execute(select(revisions.c.text)).scalar())
+    assert stored == text.replace("kurz", "[key]").replace("Bearer langer-wert", "[key]")
+
+
 async def test_a_database_that_cannot_be_brought_up_to_date_stops_the_start(
     tmp_path: Path,
 ) -> None:

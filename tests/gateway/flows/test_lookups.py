@@ -1,0 +1,170 @@
+"""Who is asked what before a turn, of whose conversation, and what a failing source costs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.backends.lookups import Found
+from gateway.flows.lookups import NOTHING, Answers, ask_lookups
+from gateway.flows.offers import demand_of, find_offer
+from gateway.flows.reconcile import Incoming, prepare
+from gateway.wire.json_text import dump_bytes
+from gateway.wire.requests import parse_chat
+from tests.gateway.house import House, Say, assistant, tool, user
+from tests.gateway.sources import Source
+
+POLICIES = """
+version: 1
+backends:
+  local: {{kind: scripted}}
+  cloud: {{kind: scripted}}
+policies:
+  near: {{recall: {{lookups: [crm, web]}}}}
+  plain: {{}}
+lookups:
+  crm: {{url: "{crm}", local: true, timeout: 100ms}}
+  web: {{url: "{web}", local: false, timeout: 100ms}}
+  idle: {{url: "{web}"}}
+models:
+  foldgate: {{tiers: [{{backend: local, policy: near}}]}}
+  both: {{tiers: [{{backend: local, policy: plain}}, {{backend: cloud, policy: near}}]}}
+  none: {{tiers: [{{backend: local, policy: plain}}]}}
+  secret: {{tiers: [{{backend: local, policy: near}}], private: true}}
+"""
+
+
+class Town:
+    """A house with two sources: `crm` on this machine, `web` off it."""
+
+    def __init__(self, folder: Path, crm: Source, web: Source) -> None:
+        self.crm, self.web = crm, web
+        self.house = House(folder, POLICIES.format(crm=crm.url, web=web.url))
+
+    async def ask(self, *messages: Say, model: str = "foldgate", **more: Any) -> Answers:
+        ctx, incoming = self.house.ctx, incoming_of(*messages, model=model, **more)
+        return await ask_lookups(ctx, incoming, await find_offer(ctx, model, demand_of(incoming)))
+
+    @property
+    def heard(self) -> tuple[int, int]:
+        return len(self.crm.questions), len(self.web.questions)
+
+    def counted(self, name: str, outcome: str) -> float | None:
+        labels = {"lookup": name, "outcome": outcome}
+        return self.house.ctx.meters.registry.get_sample_value("foldgate_lookups_total", labels)
+
+
+def incoming_of(*messages: Say, model: str, id: str | None = None, **more: Any) -> Incoming:
+    body = {"model": model, "messages": list(messages)}
+    return prepare(parse_chat(dump_bytes(body)), owner="ann", conversation=id, **more)
+
+
+@pytest.fixture
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    async with Source({"text": "from the crm"}) as crm, Source({"text": "from the web"}) as web:
+        town = Town(tmp_path, crm, web)
+        yield town
+        await town.house.ctx.lookups.aclose()
+        town.house.store.close()
+
+
+async def test_every_source_that_a_tier_names_is_asked_the_newest_message(town: Town) -> None:
+    history = [user("Hi"), assistant("Hello"), user([{"type": "text", "text": "¿Dónde?"}])]
+    answers = await town.ask(*history, id="chat", user="maria")
+    assert answers == Answers({"crm": (Found("from the crm"),), "web": (Found("from the web"),)})
+    question = {"query": "¿Dónde?", "conversation": None, "owner": "ann", "user": "maria"}
+    assert town.crm.questions == town.web.questions == [question]
+    assert (await town.ask(*history, model="both")).notes.keys() == {"crm", "web"}
+
+
+async def test_a_known_conversation_is_told_by_its_own_id(town: Town) -> None:
+    said = await town.house.say("Hi", id="chat", model="none")
+    await town.ask(user("Hi"), assistant(said.text), user("And now?"), id="chat")
+    assert town.crm.questions[0]["conversation"] == said.conversation
+    assert said.conversation != "chat"
+
+
+async def test_nobody_is_asked_where_no_policy_names_a_source(town: Town) -> None:
+    assert await town.ask(user("Hi"), model="none") is NOTHING
+    assert town.heard == (0, 0)
+
+
+async def test_nobody_is_asked_about_a_tool_s_result(town: Town) -> None:
+    assert await town.ask(user("Hi"), tool("c1", "secret keys")) is NOTHING
+    assert town.heard == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "outcome"),
+    [("silent", 200, "timeout"), ("broken", 200, "answer"), ("status", 503, "status")],
+)
+async def test_a_source_that_fails_costs_its_own_notes_alone(
+    town: Town, how: str, status: int, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    town.crm.silent, town.crm.status = how == "silent", status
+    if how == "broken":
+        town.crm.answer = b"geheim"
+    with caplog.at_level(logging.INFO):
+        answers = await town.ask(user("Where is the treasure?"))
+    assert answers == Answers({"web": (Found("from the web"),)}, ("crm",))
+    assert (town.counted("crm", outcome), town.counted("web", "done")) == (1, 1)
+    assert f"the lookup crm failed: {outcome}" in caplog.text
+    assert "treasure" not in caplog.text
+    assert "geheim" not in caplog.text
+
+
+async def test_an_empty_answer_is_no_failure(town: Town) -> None:
+    town.crm.answer = town.web.answer = {"notes": []}
+    assert await town.ask(user("Hi")) == NOTHING
+    assert town.counted("crm", "done") == 1
+
+
+# -- what is private -----------------------------------------------------------------------------
+
+
+async def confide(town: Town, id: str = "pv") -> list[Say]:
+    told = [user("Only between us.")]
+    town.house.local.answers.append("The key lies under the third stone.")
+    said = await town.house.say(*told, id=id, model="secret")
+    town.crm.questions.clear()
+    town.web.questions.clear()
+    return [*told, assistant(said.text)]
+
+
+async def test_a_private_model_asks_this_machine_alone(town: Town) -> None:
+    answers = await town.ask(user("Hi"), model="secret")
+    assert answers.notes.keys() == {"crm"}
+    assert town.heard == (1, 0)
+
+
+async def test_a_conversation_that_was_private_asks_this_machine_alone(town: Town) -> None:
+    told = await confide(town)
+    await town.ask(*told, user("And?"), id="pv")
+    assert town.heard == (1, 0)
+
+
+@pytest.mark.parametrize("id", ["clone", None])
+async def test_so_does_a_clone_of_it_under_any_name(town: Town, id: str | None) -> None:
+    told = await confide(town)
+    await town.ask(*told, user("And?"), id=id)
+    assert town.heard == (1, 0)
+
+
+async def test_so_does_a_history_of_which_nobody_knows_whose_it_is(town: Town) -> None:
+    await confide(town)
+    await town.ask(user("a"), assistant("b"), user("c"))
+    await town.ask(user("a"), idempotency_key="k1")
+    assert town.heard == (2, 0)
+
+
+async def test_others_of_the_same_owner_ask_everybody(town: Town) -> None:
+    await confide(town)
+    await town.house.say("Good morning, everybody.", id="open", model="none")
+    await town.ask(user("Good morning, everybody."), assistant("Reply 2."), user("So?"), id="open")
+    await town.ask(user("a new one"), id="new")
+    await town.ask(user("a new one"))
+    assert town.heard == (3, 3)
