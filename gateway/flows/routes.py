@@ -15,7 +15,7 @@ from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Ground, Setting, Spot, find_ground
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress
-from gateway.store.transcript import ConversationRow
+from gateway.store.transcript import ConversationRow, Node
 from policies.folding import plan_fold
 from policies.routing import (
     HOME,
@@ -235,7 +235,16 @@ def _private(model: str) -> Forbidden:
 def _content(connection: Connection, spot: Spot, setting: Setting) -> tuple[bool, bool]:
     """Whether the turns that this tier's view will hold have images, and tool messages."""
     ground = find_ground(connection, spot, setting)
-    head, border_pk = spot.head, _border(connection, ground)
+    shown = None if ground.fold is None else ground.fold.border_pk
+    held = _held_since(connection, spot.head, shown)
+    if not any(held):
+        return held  # nor behind any border that a fold of this turn may bring
+    border = _border(connection, ground)
+    return held if border == shown else _held_since(connection, spot.head, border)
+
+
+def _held_since(connection: Connection, head: Node, border_pk: int | None) -> tuple[bool, bool]:
+    """Whether there are images, and tool messages, behind a border: sums along the path."""
     if border_pk is None:
         return head.cum_images > 0, head.cum_tools > 0
     border = transcript.node_by_pk(connection, border_pk)
@@ -243,7 +252,11 @@ def _content(connection: Connection, spot: Spot, setting: Setting) -> tuple[bool
 
 
 def _border(connection: Connection, ground: Ground) -> int | None:
-    """The last message that the view of this turn will not hold; None: it holds all."""
+    """The last message that the view of this turn will not hold; None: it holds all.
+
+    Where a fold may be due this reads what the fold itself would read: the tail, which is shorter
+    than a ceiling.
+    """
     fold, site = ground.fold, ground.site
     shown = None if fold is None else fold.border_pk
     if ground.total <= site.limits.start or not site.head.opens:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Forbidden, GatewayError, NotFound, UpstreamFailed
+from gateway.flows import routes
 from gateway.flows.errands import Errands
 from gateway.flows.offers import Demand, find_offer
 from gateway.flows.recorder import Counts
@@ -136,6 +137,42 @@ async def test_a_picture_decides_while_the_view_holds_it_and_no_longer(house: Ho
     assert await say(house) == ("cloud", "pictures")
     house.rows("UPDATE messages SET cum_images = 0 RETURNING pk")  # as if it had never been sent
     assert await say(house) == ("local", "home")
+
+
+async def test_a_picture_that_this_turn_folds_away_pins_nobody(tmp_path: Path) -> None:
+    """3,000 for the picture and 408 a message: the third of these comes to the ceiling of 4,000.
+    From then on only the long view holds the picture, and the next rule is asked."""
+    house = build(tmp_path, "{name: seen, when: {images: true}, tier: local}")
+    assert (await say(house, user([IMAGE, {"type": "text", "text": "что это?"}])))[1] == "seen"
+    rules = []
+    for number in range(5):
+        rules.append((await say(house, f"{number}" + "字" * 399))[1])
+    assert rules == ["seen", "seen", "pictures", "pictures", "pictures"]
+    assert len(house.local.seen) == 3
+    assert all(any(b"image_url" in message for message in call) for call in house.local.seen)
+    house.store.close()
+
+
+async def test_no_tail_is_read_for_pictures_that_no_view_could_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten messages of 408 and as many replies lie above the view's start of 3,000."""
+    house = build(tmp_path, "{name: seen, when: {images: true}, tier: local}")
+    read: list[int] = []
+    true = routes.load_state
+
+    def count(connection: Any, site: Any, fold: Any) -> Any:
+        read.append(site.head.depth)
+        return true(connection, site, fold)
+
+    monkeypatch.setattr(routes, "load_state", count)
+    for number in range(10):
+        assert (await say(house, f"{number}" + "字" * 399))[1] in ("first-healthy", "home")
+    assert read == []
+    picture = user([IMAGE, {"type": "text", "text": "что это?"}])
+    assert await say(house, picture) == ("local", "seen")
+    assert len(read) == 1  # where there is one, it must be known where the view will begin
+    house.store.close()
 
 
 @pytest.fixture
