@@ -144,9 +144,7 @@ async def test_a_picture_that_this_turn_folds_away_pins_nobody(tmp_path: Path) -
     From then on only the long view holds the picture, and the next rule is asked."""
     house = build(tmp_path, "{name: seen, when: {images: true}, tier: local}")
     assert (await say(house, user([IMAGE, {"type": "text", "text": "что это?"}])))[1] == "seen"
-    rules = []
-    for number in range(5):
-        rules.append((await say(house, f"{number}" + "字" * 399))[1])
+    rules = [(await say(house, f"{number}" + "字" * 399))[1] for number in range(5)]
     assert rules == ["seen", "seen", "pictures", "pictures", "pictures"]
     assert len(house.local.seen) == 3
     assert all(any(b"image_url" in message for message in call) for call in house.local.seen)
