@@ -1,6 +1,14 @@
 """Reading policies.yaml: strict YAML with places, ``${VAR}``, validation, typed problems."""
 
+from gateway.policy_file.documents import PolicyDocument
 from gateway.policy_file.loading import LoadedPolicies, load_policies, parse_policies
 from gateway.policy_file.problems import PolicyFileError, Problem
 
-__all__ = ["LoadedPolicies", "PolicyFileError", "Problem", "load_policies", "parse_policies"]
+__all__ = [
+    "LoadedPolicies",
+    "PolicyDocument",
+    "PolicyFileError",
+    "Problem",
+    "load_policies",
+    "parse_policies",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from gateway.policy_file.characters import find_forbidden
+from gateway.policy_file.documents import PolicyDocument, read_documents
 from gateway.policy_file.problems import PolicyFileError, Problem
 from gateway.policy_file.tree import TreeError, build_tree
 from gateway.policy_file.values import Values, read_values
@@ -33,6 +34,7 @@ class LoadedPolicies:
     ``revision`` is a digest of what the file means: comments, layout, anchors and defaults that
     are written out leave it as it is. Of a secret it holds only whether it is set, so whoever
     reloads compares ``file``, which differs also where a key was changed.
+    ``documents`` are the texts that policies name, by policy; the revision tells them too.
     ``ended`` says whether the text closes with YAML's end mark ``...``: a text that once had it
     and lost it was cut off.
     """
@@ -42,6 +44,7 @@ class LoadedPolicies:
     text: str = field(repr=False)
     path: Path | None = None
     ended: bool = False
+    documents: Mapping[str, Sequence[PolicyDocument]] = field(default_factory=dict)
 
 
 def load_policies(path: Path, environ: Mapping[str, str]) -> LoadedPolicies:
@@ -63,7 +66,10 @@ def load_policies(path: Path, environ: Mapping[str, str]) -> LoadedPolicies:
 def parse_policies(
     text: str, *, name: str, environ: Mapping[str, str], path: Path | None = None
 ) -> LoadedPolicies:
-    """Expand and validate the text of a file that messages call ``name``."""
+    """Expand and validate the text of a file that messages call ``name``.
+
+    Documents are named from the folder of ``path``, without it from the current one.
+    """
     plain = text.removeprefix("\ufeff")
     if forbidden := list(find_forbidden(plain)):
         raise PolicyFileError(name, forbidden)
@@ -77,8 +83,11 @@ def parse_policies(
     if root.kind != "mapping":
         raise PolicyFileError(name, values.problems or [_shapeless(plain, root.kind)])
     file = _validate(values, name)
+    documents, problems = read_documents(file, values, Path() if path is None else path.parent)
+    if problems:
+        raise PolicyFileError(name, problems)
     ended = plain.rstrip().endswith("\n" + END_MARK)
-    return LoadedPolicies(file, _digest(file), text, path, ended)
+    return LoadedPolicies(file, _digest(file, documents), text, path, ended, documents)
 
 
 def _decode(raw: bytes, name: str) -> str:
@@ -162,6 +171,9 @@ def _without(part: object, loc: tuple[int | str, ...]) -> object:
     return {**part, loc[0]: _without(part[loc[0]], loc[1:])}
 
 
-def _digest(file: PolicyFile) -> str:
+def _digest(file: PolicyFile, documents: Mapping[str, Sequence[PolicyDocument]]) -> str:
     meaning = json.dumps(file.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
+    if documents:
+        told = {name: [(one.name, one.text) for one in of] for name, of in documents.items()}
+        meaning += json.dumps(told, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(meaning.encode()).hexdigest()[:16]

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from gateway.policy_file import PolicyDocument
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
@@ -60,14 +61,6 @@ class DocumentRow:
     chars: int
     created_ms: int
     removed_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyDocument:
-    """A file that a policy names, as it was read."""
-
-    name: str
-    text: str
 
 
 _FOR_VIEW = Prepared(

@@ -873,3 +873,78 @@ def test_a_name_of_the_owner_is_no_unknown_key_where_its_value_cannot_be_read():
     (problem, *_) = problems(GOOD.replace("models:\n", "models:\n  night: no\n"))
     assert (problem.line, problem.column, problem.path) == (12, 10, "models.night")
     assert "true or false" in problem.message
+
+
+# ── documents ─────────────────────────────────────────────────────────────────────────────────
+
+
+def with_documents(tmp_path, *names):
+    path = tmp_path / "policies.yaml"
+    listed = "".join(f"\n      - {name}" for name in names)
+    path.write_text(GOOD.replace("  fold:\n", f"  fold:\n    documents:{listed}\n"))
+    return path
+
+
+def test_documents_are_read_from_beside_the_file(tmp_path):
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "house.md").write_text("\ufeff規則：\r\n静かに。", newline="")
+    elsewhere = tmp_path / "z.txt"
+    elsewhere.write_text("Правила")
+    path = with_documents(tmp_path, "rules/house.md", elsewhere)
+    loaded = load_policies(path, {})
+    assert [(one.name, one.text) for one in loaded.documents["fold"]] == [
+        ("house.md", "規則：\r\n静かに。"),
+        ("z.txt", "Правила"),
+    ]
+    elsewhere.write_text("Другие правила")
+    assert load_policies(path, {}).revision != loaded.revision
+    assert load(GOOD).documents == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "the document cannot be read: No such file or directory"),
+        (b"", "the document is empty"),
+        (b"\n \n", "the document is empty"),
+        (b"abc\xff", "the document's byte 3, 0xff, is not UTF-8"),
+        (b"a\x00b", "the document holds a NUL character: it is no text"),
+        (b"x" * (1024 * 1024 + 1), "the document is larger than 1,048,576 bytes"),
+    ],
+)
+def test_a_document_that_cannot_be_used_has_its_line(tmp_path, content, message):
+    (tmp_path / "good.md").write_text("good")
+    if content is not None:
+        (tmp_path / "bad.md").write_bytes(content)
+    with pytest.raises(PolicyFileError) as caught:
+        load_policies(with_documents(tmp_path, "good.md", "bad.md"), {})
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column, problem.path) == (10, 9, "policies.fold.documents[1]")
+    assert problem.message == message
+
+
+def test_a_folder_and_a_name_that_comes_twice_are_no_documents(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.md").write_text("x")
+    (tmp_path / "x.md").write_text("x")
+    with pytest.raises(PolicyFileError) as caught:
+        load_policies(with_documents(tmp_path, "x.md", "a/x.md", "a"), {})
+    assert [(problem.line, problem.message) for problem in caught.value.problems] == [
+        (10, "another document of this policy has the same file name"),
+        (11, "the document cannot be read: Is a directory"),
+    ]
+
+
+def test_documents_must_fit_the_view_together(tmp_path):
+    """31,000 after a fold − 16,000 verbatim − 1,500 gist − 6,000 stack − 1,000 profile − 1,000
+    ledger = 5,500; around each text stand its name, 4, and 40 more."""
+    (tmp_path / "a.md").write_text("я" * 2_700)
+    (tmp_path / "b.md").write_text("語" * 2_712)
+    path = with_documents(tmp_path, "a.md", "b.md")
+    assert len(load_policies(path, {}).documents["fold"]) == 2
+    (tmp_path / "b.md").write_text("語" * 2_713)
+    with pytest.raises(PolicyFileError) as caught:
+        load_policies(path, {})
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.path) == (9, "policies.fold.documents")
+    assert problem.message.startswith("the documents have 5,501 characters together, and 5,500 is")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, update
 
+from gateway.policy_file import PolicyDocument
 from gateway.store import documents, fold_rows, shown, transcript
-from gateway.store.documents import PolicyDocument
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, add_conversation, talk
