@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gateway.cli.eval_recall import recall_command
 from gateway.cli.options import json_option, print_json
 from gateway.errors import ConfigurationError
 from gateway.evals.judge import Report, measure_judge, read_rows
@@ -16,6 +17,9 @@ _EVERY = 100
 @click.group("eval")
 def eval_group() -> None:
     """Measure the program's own decisions on labelled rows."""
+
+
+eval_group.add_command(recall_command)
 
 
 @eval_group.command("judge")

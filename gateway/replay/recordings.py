@@ -1,22 +1,19 @@
 """Reading recorded conversations: LoCoMo files, OpenAI message lists, SillyTavern chats.
 
-LoCoMo (snap-research): speaker_a is the user, speaker_b the assistant; a message's text is
-`clean_text`, or else `text`, plus ` [shares CAPTION]` where a `blip_caption` stands.
+LoCoMo (snap-research): as `gateway.wire.locomo` reads it.
 OpenAI: a JSON list of messages, an object with `messages`, or JSONL of either.
 SillyTavern: JSONL, a header line with `user_name`, then lines with `mes` and `is_user`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.wire.json_text import NotJson, loads
-
-_SESSION = re.compile(r"session_(\d+)")
+from gateway.wire.locomo import NotLocomo, is_locomo, read_lines
 
 
 class RecordingError(ValueError):
@@ -116,7 +113,7 @@ def _whole(path: Path, value: Any) -> tuple[tuple[str, str], ...]:
         return _openai(path, value)
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         return _openai(path, value["messages"])
-    if isinstance(value, dict) and "speaker_a" in value:
+    if is_locomo(value):
         return _locomo(path, value)
     raise RecordingError(
         f"{path}: neither a LoCoMo file, nor a list of OpenAI messages, nor a SillyTavern chat"
@@ -124,21 +121,10 @@ def _whole(path: Path, value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _locomo(path: Path, value: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    numbers = sorted(int(m[1]) for key in value if (m := _SESSION.fullmatch(key)))
-    messages = [
-        ("user" if line["speaker"] == value["speaker_a"] else "assistant", _locomo_text(line))
-        for number in numbers
-        for line in value[f"session_{number}"]
-    ]
-    if not messages:
-        raise RecordingError(f"{path}: a LoCoMo file without any session")
-    return tuple(messages)
-
-
-def _locomo_text(line: dict[str, Any]) -> str:
-    text = str(line.get("clean_text") or line.get("text") or "")
-    caption = line.get("blip_caption")
-    return f"{text} [shares {caption}]" if caption else text
+    try:
+        return tuple((line.role, line.text) for line in read_lines(value))
+    except NotLocomo as error:
+        raise RecordingError(f"{path}: {error}") from error
 
 
 def _openai(path: Path, value: Any) -> tuple[tuple[str, str], ...]:

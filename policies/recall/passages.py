@@ -10,12 +10,12 @@ from policies.recall.query import Query
 from policies.recall.ranking import Ranking, Scored
 from policies.recall.terms import index_terms
 
-MOST_READ = 240
-"""Messages that one selection reads at most."""
 _READ_AT_ONCE = 16
 _USUAL_CHARS = 120
 _SHARE_OF_BUDGET = 3
 _LEAST_PASSAGE = 160
+_LEAST_CHARS = 24
+_MOST_MISSED = 24
 _LEAST_OF_BEST = 0.1
 _SENTENCE = regex.compile(r"[^.!?。！？…\n]*(?:[.!?。！？…]+[\"'”’»」』）)]*|\n|$)\s*")
 _LONGEST_SENTENCE = 400
@@ -64,18 +64,21 @@ def select(
     room = budget
     chosen: list[Chosen] = []
     least = _LEAST_OF_BEST * ranking.scored[0].score if ranking.scored else 0.0
-    waiting = [one for one in ranking.scored if one.score > least][:MOST_READ]
+    waiting = [one for one in ranking.scored if one.score > least]
     cap = max(_LEAST_PASSAGE, budget // _SHARE_OF_BUDGET)
-    at = 0
-    while at < len(waiting) and room > line_chars:
+    at = missed = 0
+    while at < len(waiting) and room - line_chars >= _LEAST_CHARS and missed < _MOST_MISSED:
         step = min(_READ_AT_ONCE, 1 + room // (_USUAL_CHARS + line_chars))
         batch = waiting[at : at + step]
         lines = read([one.depth for one in batch])
         for one in batch:
             made = _show(query, one, lines.get(one.depth), min(cap, room - line_chars), taken)
-            if made is not None:
-                chosen.append(made)
-                room -= len(made.text) + line_chars
+            if made is None:
+                missed += 1
+                continue
+            missed = 0
+            chosen.append(made)
+            room -= len(made.text) + line_chars
         at += step
     return sorted(chosen, key=lambda made: made.depth)
 

@@ -12,7 +12,7 @@ of them lie on a broad plateau.
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -22,6 +22,8 @@ from policies.recall.query import Query, QueryTerm
 Posting = tuple[int, int]
 """(depth, packed place) of one message that holds a term; see places."""
 
+MOST = 240
+"""Messages of one ranking."""
 _SEEDS = 120
 _OWN_QUESTION = 0.8
 _ANSWER, _AFTER, _BEFORE, _AFTER_2, _BEFORE_2 = 0.8, 0.4, 0.45, 0.2, 0.2
@@ -92,15 +94,15 @@ def rank(
         return NOTHING
     seeds = _seeds(lists)
     depths = sorted(_around(seeds, border) if neighbours else seeds)
-    scores = _score(lists, depths)
-    held = {depth: place for made in lists for depth, place in made.hits.items()}
-    scored = [
-        Scored(depth, score * _length_share(held.get(depth)), held.get(depth))
-        for depth, score in zip(depths, scores, strict=True)
-        if score > 0
-    ]
-    scored.sort(key=lambda one: (-one.score, -one.depth))
-    return Ranking(tuple(scored), _is_relevant(query, lists, scored, messages))
+    held: dict[int, int] = {}
+    for made in lists:
+        held.update(made.hits)
+    places = [held.get(depth) for depth in depths]
+    scores = _score(lists, depths, _speakers(held, depths))
+    worths = [s * _length_share(place) for s, place in zip(scores, places, strict=True)]
+    order = sorted(zip(worths, depths, places, strict=True), reverse=True, key=lambda one: one[:2])
+    scored = tuple(Scored(depth, score, place) for score, depth, place in order[:MOST] if score > 0)
+    return Ranking(scored, _is_relevant(query, lists, scored, messages))
 
 
 def _list(
@@ -142,21 +144,30 @@ def _around(seeds: Iterable[int], border: int) -> set[int]:
     }
 
 
-def _score(lists: Sequence[_List], depths: Sequence[int]) -> list[float]:
+def _score(lists: Sequence[_List], depths: Sequence[int], speakers: Sequence[int]) -> list[float]:
     scores = [0.0] * len(depths)
-    speakers = _speakers(lists, depths)
     for made in lists:
         weight, hits, ordered = made.weight, made.hits, made.depths
         whose = _Address.read(made) if made.term.name else None
-        for index, depth in enumerate(depths):
+        if whose is not None:
+            for index, depth in enumerate(depths):
+                scores[index] += weight * whose.gain(ordered, depth, speakers[index])
+        for index in _near(ordered, depths):
+            depth = depths[index]
             near = _count(ordered, depth, _STRETCH_REACH)
-            gain = _closeness(hits, depth)
-            if near:
-                gain += _STRETCH * min(near, _STRETCH_FULL) / _STRETCH_FULL
-            if whose is not None:
-                gain += whose.gain(ordered, depth, speakers[index])
-            scores[index] += weight * gain
+            stretch = _STRETCH if near >= _STRETCH_FULL else _STRETCH / _STRETCH_FULL
+            scores[index] += weight * (_closeness(hits, depth) + stretch)
     return scores
+
+
+def _near(ordered: Sequence[int], depths: Sequence[int]) -> Iterator[int]:
+    """Indexes of the depths that a hit lies near to; of a rare word that is a few of them."""
+    start = 0
+    for hit in ordered:
+        start = bisect_left(depths, hit - _STRETCH_REACH, start)
+        end = bisect_right(depths, hit + _STRETCH_REACH, start)
+        yield from range(start, end)
+        start = end
 
 
 def _closeness(hits: Mapping[int, int], depth: int) -> float:
@@ -178,17 +189,18 @@ def _count(ordered: Sequence[int], depth: int, reach: int) -> int:
     return bisect_right(ordered, depth + reach) - bisect_left(ordered, depth - reach)
 
 
-def _speakers(lists: Sequence[_List], depths: Sequence[int]) -> list[int]:
+def _speakers(held: Mapping[int, int], depths: Sequence[int]) -> list[int]:
     """Who said the message at each depth: 1 the user, -1 another, 0 unknown. Where a message holds
     no term, its neighbour's speaker tells: they take turns."""
-    sides: dict[int, int] = {}
-    for made in lists:
-        for depth, place in made.hits.items():
-            sides[depth] = 1 if place & BY_USER else -1
     found = []
     for depth in depths:
-        side = sides.get(depth, 0)
-        found.append(side or -sides.get(depth - 1, 0) or -sides.get(depth + 1, 0))
+        place = held.get(depth)
+        turn = 1
+        if place is None:
+            place, turn = held.get(depth - 1), -1
+        if place is None:
+            place = held.get(depth + 1)
+        found.append(0 if place is None else turn if place & BY_USER else -turn)
     return found
 
 
