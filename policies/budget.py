@@ -7,6 +7,7 @@ token from usage figures, and the window is checked in tokens before every call.
 
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 
 from policies.schema import Policy, View
@@ -28,6 +29,9 @@ LEAST_READ = 0.3
 """The share of a prompt's estimated tokens below which a backend cannot have read all of it: first
 guesses are cautious, and tokenizers differ by a factor of two on one script."""
 
+SHARES = 10
+"""Profile and ledger are each at most this part of what a fold leaves."""
+
 _ALARM_FROM = 1_000
 _LEARNING = 0.3
 _STRAY = 2.0
@@ -46,7 +50,7 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
     ceiling = view.ceiling * scale
     if room is not None and room > 0:
         scale *= min(1.0, room * ratio / ceiling)
-    return Limits(
+    bare = Limits(
         start=int(view.start * scale),
         ceiling=int(view.ceiling * scale),
         headroom=int(view.headroom * scale),
@@ -55,7 +59,20 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
         length=policy.chapters.length,
         stack=policy.chapters.stack,
         gist_length=policy.gist.length,
+        rolling=policy.memory == "rolling",
     )
+    return _with_shares(policy, bare)
+
+
+def _with_shares(policy: Policy, bare: Limits) -> Limits:
+    """The limits with what may stand beside the chapters: profile and ledger a tenth each of what
+    a fold leaves, documents what is left of it beside all else."""
+    tenth = bare.goal // SHARES
+    profile = min(policy.profile.length, tenth)
+    ledger = min(policy.ledger.length, tenth)
+    told = bare.gist_length + bare.stack + profile + ledger
+    documents = max(0, bare.goal - bare.keep - told)
+    return replace(bare, profile=profile, ledger=ledger, documents=documents)
 
 
 def is_smaller(view: View, other: View) -> bool:

@@ -17,7 +17,7 @@ def plan_major(
     When they cost more than ``stack`` characters the older half by count, at least one, goes
     into the gist together with the old one; a chapter without a text yet, and what stands behind
     it, does not count. The new gist is seen at the next fold. Ideal case of the worked numbers:
-    6 x 1,100 = 6,600 > 6,000, so 3 of 6.
+    6 x 1,100 = 6,600 > 6,000, so 3 of 6. A rolling memory folds all of them, however few.
     """
     covered = gist.covers_to if gist else 0
     written = []
@@ -27,9 +27,9 @@ def plan_major(
         if row.length is None:
             break
         written.append((index, row.length))
-    if sum(length for _, length in written) <= limits.stack:
+    if sum(length for _, length in written) <= (0 if limits.rolling else limits.stack):
         return None
-    older = written[: max(1, len(written) // 2)]
+    older = written if limits.rolling else written[: max(1, len(written) // 2)]
     read = gist.length if gist else 0
     while len(older) > 1 and read + sum(length for _, length in older) > limits.split:
         older.pop()
@@ -47,7 +47,7 @@ def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> M
     after = fold.memory + fold.verbatim if fold else state.total
     if state.total < limits.ceiling or after <= limits.enough:
         return None
-    return plan_major(limits, state.gist, state.stack)
+    return plan_major(replace(limits, rolling=False), state.gist, state.stack)
 
 
 def plan_gist_ahead(limits: Limits, state: ViewState) -> Major | None:
@@ -58,5 +58,6 @@ def plan_gist_ahead(limits: Limits, state: ViewState) -> Major | None:
     """
     is_whole = all(row.length is not None for row in state.coming)
     newest = state.ahead[-1] if state.ahead else state.gist
-    least = limits if is_whole else replace(limits, stack=GREAT_STACK * limits.stack)
+    stack = limits.stack if is_whole else GREAT_STACK * limits.stack
+    least = replace(limits, stack=stack, rolling=False)
     return plan_major(least, newest, (*state.stack, *state.coming))

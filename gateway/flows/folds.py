@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
+from gateway.flows.backgrounds import Choice, Place, background_cost, choose_background
 from gateway.flows.debts import Order, add_debt, add_gist_job
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.chapter_rows import ChapterRow
-from gateway.store.fold_rows import FoldRow
+from gateway.store.fold_rows import NONE, FoldRow, Shown
 from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.folding import plan_debt, plan_fold, plan_token_cut
@@ -39,6 +40,11 @@ class Site:
     @property
     def delay_ms(self) -> int:
         return int(self.policy.summaries.delay * 1000)
+
+    @property
+    def place(self) -> Place:
+        """Where it is chosen what stands beside the chapters."""
+        return Place(self.conversation, self.policy, self.limits, self.head)
 
     @property
     def order(self) -> Order:
@@ -72,7 +78,8 @@ class MemoryRows:
 
     stack: the fold's chapters behind the gist, each with its newest version (chapters that another
     branch has left on this path may overlap it). gist: the newest that takes the place of those
-    that it covers. coming: the chapters beyond the border. ahead: gists over some of these.
+    that it covers. coming: the chapters beyond the border. ahead: gists over some of these. fixed:
+    what the next memory costs beside all these, at most.
     """
 
     border: int
@@ -80,6 +87,7 @@ class MemoryRows:
     stack: Sequence[ChapterRow]
     coming: Sequence[ChapterRow]
     ahead: Sequence[GistRow]
+    fixed: int = FIXED_COST
 
     @property
     def rows(self) -> list[ChapterRow]:
@@ -95,14 +103,21 @@ class MemoryRows:
             stack=tuple(map(_chapter_state, self.stack)),
             gist=_gist_state(self.gist),
             ahead=tuple(GistState(row.last_depth, len(row.text) + GIST_COST) for row in self.ahead),
-            fixed=FIXED_COST,
+            fixed=self.fixed,
         )
+
+
+def load_whole_memory(connection: Connection, site: Site, fold: FoldRow | None) -> MemoryRows:
+    """The rows of a view's memory, with what stands beside them."""
+    pk, name = site.conversation.pk, site.policy.name
+    rows = load_memory(connection, pk, name, site.head, fold)
+    return replace(rows, fixed=FIXED_COST + background_cost(connection, site.place))
 
 
 def load_memory(
     connection: Connection, conversation_pk: int, policy: str, head: Node, fold: FoldRow | None
 ) -> MemoryRows:
-    """The rows of a view's memory, without its tail."""
+    """The chapters and gists of a view's memory, without its tail."""
     border = fold.border_depth if fold else 0
     shown = chapter_rows.chapters_of_fold(connection, conversation_pk, fold) if fold else []
     ends = {border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)}
@@ -125,7 +140,7 @@ def load_memory(
 
 def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Loaded:
     """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond."""
-    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    rows = load_whole_memory(connection, site, fold)
     tail = transcript.path_between(connection, site.head.pk, rows.border)
     marks = tuple(
         Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
@@ -149,23 +164,44 @@ def _chapter_state(row: ChapterRow) -> ChapterState:
 
 
 def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
-    """The fold that this turn's view stands on: a new one where the plan says so.
+    """The fold that this turn's view stands on: a new one where the plan says so, or where what
+    stands beside the chapters is to be shown anew.
 
     A message that was asked before under this policy keeps the view that it saw (law 3), whatever
     became ready since. An ordinary fold waits for a user message (law 5); a cut cannot wait.
     """
     total = _total(fold, site)
-    if total <= site.limits.start:
+    if not (site.head.opens or total >= site.limits.ceiling):
         return fold
-    if total < site.limits.ceiling and not site.head.opens:
+    if total > site.limits.start and not _was_asked(connection, site):
+        folded = _fold_down(connection, site, fold)
+        if folded is not fold:
+            _clear_renewal(connection, site)
+            return folded
+    renewal = plan_renewal(connection, site, fold)
+    if renewal is None or _was_asked(connection, site):
         return fold
-    if attempts.was_asked(connection, site.head.pk, site.policy.name):
+    _clear_renewal(connection, site)
+    if fold is not None and renewal.is_shown_by(fold):
         return fold
+    return _write_renewal(connection, site, fold, renewal)
+
+
+def _was_asked(connection: Connection, site: Site) -> bool:
+    return attempts.was_asked(connection, site.head.pk, site.policy.name)
+
+
+def _fold_down(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
     seen, folded = fold, _fold_once(connection, site, fold)
     # A long history that comes in whole is folded first and its many chapters condensed then.
     while folded is not seen and site.limits.ceiling <= _total(folded, site) < _total(seen, site):
         seen, folded = folded, _fold_once(connection, site, folded)
     return folded
+
+
+def _clear_renewal(connection: Connection, site: Site) -> None:
+    if site.conversation.renew:
+        fold_rows.clear_renewal(connection, site.conversation.pk)
 
 
 def _total(fold: FoldRow | None, site: Site) -> int:
@@ -223,15 +259,23 @@ def apply_fold(connection: Connection, site: Site, loaded: Loaded, plan: Fold) -
         write_chapter_stand_in(connection, site.order, pk, rows, site.limits)
         taken.append(pk)
     shown = _shown_by(connection, site, loaded, plan.border, taken)
-    return _write_fold(connection, site, loaded, plan, shown)
+    kind = _kind(connection, site, plan)
+    return _write_fold(connection, site, _border(loaded, plan), kind, shown)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a fold's memory tells: a gist and the chapters behind it, oldest first."""
+    """What a fold's memory tells: a gist and the chapters behind it, oldest first; and what stands
+    beside them."""
 
     gist: GistRow | None
     chapters: Sequence[ChapterRow]
+    beside: Choice
+
+    def foreseen(self, border: int) -> Foreseen:
+        """As a fold to this border."""
+        gist_pk = self.gist.pk if self.gist else None
+        return Foreseen(border, gist_pk, _versions(self.chapters), self.beside.shown)
 
 
 def _shown_by(
@@ -241,9 +285,10 @@ def _shown_by(
     rows = [*loaded.stack, *chapter_rows.chapters_by_pk(connection, site.conversation.pk, taken)]
     gist = _gist_within(connection, site, loaded.gist, rows, border)
     covered = gist.last_depth if gist else 0
-    shown = _Shown(gist, [row for row in rows if row.first_depth > covered])
-    _check_unbroken(shown.gist, shown.chapters, border)
-    return shown
+    told = [row for row in rows if row.first_depth > covered]
+    _check_unbroken(gist, told, border)
+    beside = choose_background(connection, site.place, border=border, covered=covered)
+    return _Shown(gist, told, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +299,12 @@ class Foreseen:
     border_depth: int
     gist_pk: int | None
     versions: tuple[int, ...]
+    shown: Shown = NONE
+
+    @classmethod
+    def of(cls, fold: FoldRow) -> Foreseen:
+        """One that is there already."""
+        return cls(fold.border_depth, fold.gist_pk, fold.memory, fold.shown)
 
 
 def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Foreseen | None:
@@ -263,20 +314,80 @@ def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Fo
     Only a message that alone brings the view to the ceiling is shown something else.
     """
     if _total(fold, site) <= site.limits.start:
-        return None
+        return _foresee_renewal(connection, site, fold)
     loaded = load_state(connection, site, fold)
     coming = Mark(site.head.depth + 1, 0, opens=True)
     state = replace(loaded.state, tail=(*loaded.state.tail, coming))
     plan = plan_fold(site.limits, state)
-    if plan is None or plan.kind == "cut" or plan_gist_stand_in(site.limits, state, plan):
+    if plan_gist_stand_in(site.limits, state, plan):
+        return None
+    if plan is None:
+        return _foresee_renewal(connection, site, fold)
+    if plan.kind == "cut":
         return None
     taken = [loaded.coming[index].pk for index in plan.chapters]
     shown = _shown_by(connection, site, loaded, plan.border, taken)
-    return Foreseen(
-        border_depth=plan.border,
-        gist_pk=shown.gist.pk if shown.gist else None,
-        versions=_versions(shown.chapters),
-    )
+    return shown.foreseen(plan.border)
+
+
+def _foresee_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Foreseen | None:
+    renewal = plan_renewal(connection, site, fold)
+    if renewal is None or (fold is not None and renewal.is_shown_by(fold)):
+        return None
+    return renewal.shown.foreseen(fold.border_depth if fold else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A memory that is to be shown anew at the border where it is."""
+
+    kind: str
+    shown: _Shown
+
+    def is_shown_by(self, fold: FoldRow) -> bool:
+        """Whether a fold shows just this already."""
+        return self.shown.foreseen(fold.border_depth) == Foreseen.of(fold)
+
+
+def plan_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Renewal | None:
+    """What a user message at `site`, or the next one behind it, is shown without a step of the
+    border: the opening of a view that begins with something to show, or what the owner asked to
+    be shown at once."""
+    if fold is None and not site.conversation.renew and not _begins(connection, site):
+        return None
+    if fold is not None and not site.conversation.renew:
+        return None
+    shown = _shown_anew(connection, site, fold)
+    if fold is not None or site.conversation.renew:
+        return Renewal("renewal", shown) if fold is not None or shown.beside.shown else None
+    cost = FIXED_COST + shown.beside.background.cost
+    fits = site.head.cum_chars + cost <= site.limits.start
+    return Renewal("opening", shown) if shown.beside.shown and fits else None
+
+
+def _begins(connection: Connection, site: Site) -> bool:
+    """Whether a view of this policy begins here: at a first message, or where the conversation
+    comes from another policy's views."""
+    if site.head.opens and not site.head.anchored:
+        return True
+    return not attempts.was_used(connection, site.conversation.pk, site.policy.name)
+
+
+def _shown_anew(connection: Connection, site: Site, fold: FoldRow | None) -> _Shown:
+    if fold is None:
+        return _Shown(None, [], choose_background(connection, site.place, border=0))
+    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    covered = rows.gist.last_depth if rows.gist else 0
+    _check_unbroken(rows.gist, rows.stack, rows.border)
+    beside = choose_background(connection, site.place, border=rows.border, covered=covered)
+    return _Shown(rows.gist, rows.stack, beside)
+
+
+def _write_renewal(
+    connection: Connection, site: Site, fold: FoldRow | None, renewal: Renewal
+) -> FoldRow:
+    border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
+    return _write_fold(connection, site, border, renewal.kind, renewal.shown)
 
 
 def _versions(chapters: Sequence[ChapterRow]) -> tuple[int, ...]:
@@ -308,22 +419,24 @@ def rows_of(loaded: Loaded, first: int, last: int) -> list[StoredMessage]:
 
 
 def _write_fold(
-    connection: Connection, site: Site, loaded: Loaded, plan: Fold, shown: _Shown
+    connection: Connection, site: Site, border: tuple[int, int, int], kind: str, shown: _Shown
 ) -> FoldRow:
     gist, chapters = shown.gist, shown.chapters
-    rendered = render_memory(gist.text if gist else None, [row.text or "" for row in chapters])
+    texts = [row.text or "" for row in chapters]
+    rendered = render_memory(gist.text if gist else None, texts, shown.beside.background)
     origins = [row.origin for row in chapters] + ([gist.origin] if gist else [])
     fold = fold_rows.add_fold(
         connection,
         site.conversation.pk,
         policy=site.policy.name,
         at=site.head,
-        border=_border(loaded, plan),
-        kind=_kind(connection, site, plan),
+        border=border,
+        kind=kind,
         gist_pk=gist.pk if gist else None,
         memory=_versions(chapters),
         memory_chars=sum(len(message["content"]) for message in rendered),
         stand_ins=origins.count("stand-in"),
+        shown=shown.beside.shown,
         revision=site.revision,
         now_ms=site.now_ms,
     )

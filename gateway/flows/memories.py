@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from gateway.flows.backgrounds import read_background
 from gateway.flows.views import ViewCache
-from gateway.prompts.span import span_lines
 from gateway.prompts.memory import render_memory
+from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, transcript
-from gateway.store.fold_rows import FoldRow
+from gateway.store.fold_rows import NONE, FoldRow, Shown
 from policies.standin import write_stand_in
 
 
@@ -27,13 +28,13 @@ def show_memory(
         return []
     if (cached := views.memory(fold.pk)) is not None:
         return cached
-    return tell_memory(connection, fold.gist_pk, fold.memory)
+    return tell_memory(connection, fold.gist_pk, fold.memory, fold.shown)
 
 
 def tell_memory(
-    connection: Connection, gist_pk: int | None, versions: Sequence[int]
+    connection: Connection, gist_pk: int | None, versions: Sequence[int], shown: Shown = NONE
 ) -> list[dict[str, Any]]:
-    """The same of a gist and chapter versions, by their row numbers."""
+    """The same of a gist, chapter versions and what stands beside them, by their row numbers."""
     # Not at every start: its patterns take a sixth of a second to compile.
     from policies.judge import is_refusal
 
@@ -47,7 +48,7 @@ def tell_memory(
     gist_text = gist.text if gist else None
     if gist is not None and gist.origin == "model" and is_refusal(gist.text):
         gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
-    return render_memory(gist_text, texts)
+    return render_memory(gist_text, texts, read_background(connection, shown))
 
 
 def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:

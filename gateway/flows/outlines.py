@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_debt
-from gateway.flows.folds import MemoryRows, Site, load_memory
+from gateway.flows.folds import MemoryRows, Site, load_whole_memory
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST
 from gateway.store import transcript
 from gateway.store.chapter_rows import ChapterEnd, ChapterRow
@@ -57,7 +57,7 @@ class Outline:
 
 def load_outline(connection: Connection, site: Site, fold: FoldRow | None) -> Outline:
     """Reads the memory, and the messages behind the last chapter that ends before the head."""
-    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    rows = load_whole_memory(connection, site, fold)
     told = [row for row in rows.coming if row.last_depth < site.head.depth]
     start = told[-1].last_depth if told else rows.border
     openings = transcript.find_openings(connection, [row.first_pk for row in told])
@@ -68,7 +68,7 @@ def load_outline(connection: Connection, site: Site, fold: FoldRow | None) -> Ou
 def renew_outline(connection: Connection, site: Site, outline: Outline) -> Outline:
     """The same view after chapters or gists were added to its rows; reads no message again."""
     fold = outline.fold
-    rows = load_memory(connection, site.conversation.pk, site.policy.name, site.head, fold)
+    rows = load_whole_memory(connection, site, fold)
     return _sketch(fold, rows, outline.start, outline.tail, outline.openings)
 
 

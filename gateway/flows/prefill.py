@@ -242,7 +242,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
         return None  # what comes next is a tool's result, not a person
     return write_ahead(
         newest.system,
-        tell_memory(connection, fold.gist_pk, fold.versions),
+        tell_memory(connection, fold.gist_pk, fold.versions, fold.shown),
         tail,
         border=fold.border_depth,
         strict_roles=setting.strict_roles,
@@ -254,7 +254,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
 def _as_it_is(fold: FoldRow | None) -> Foreseen:
     if fold is None:
         return Foreseen(0, None, ())
-    return Foreseen(fold.border_depth, fold.gist_pk, tuple(fold.memory))
+    return Foreseen.of(fold)
 
 
 def _find_head(connection: Connection, newest: Newest) -> tuple[ConversationRow, Node] | None:

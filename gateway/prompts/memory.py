@@ -127,9 +127,10 @@ def render_memory(
 
 def _language(gist: str | None, chapters: Sequence[str], background: Background) -> str:
     """Of what happened; where nothing did, of what the owner told, then of the documents."""
+    threads, pins = background.open, background.pinned
     said = (
         "\n".join([gist or "", *chapters]),
-        "\n".join(entry.text for entry in (*background.open, *background.pinned)),
+        "\n".join([*(thread.text for thread in threads), *(pin.text for pin in pins)]),
         "\n".join(background.profile),
         "\n".join(document.text for document in background.documents),
     )
@@ -182,3 +183,13 @@ def _line(text: str) -> str:
 
 def _framed(text: str) -> str:
     return _FRAME.sub("‹", text.strip())
+
+
+def _ledger_cost() -> int:
+    pin, thread = PinnedText("fact", ""), ThreadText(1, "")
+    one = Background(pinned=[pin], open=[thread], closed=[thread])
+    return one.cost - pin.cost - 2 * thread.cost
+
+
+LEDGER_COST = _ledger_cost()
+"""The frame of the ledger and the words above its lists, in characters."""

@@ -127,6 +127,22 @@ def was_asked(connection: Connection, asked_pk: int, policy: str) -> bool:
     return _WAS_ASKED.first(connection, asked=asked_pk, under=policy) is not None
 
 
+_WAS_USED = Prepared(
+    select(attempts.c.pk)
+    .where(
+        attempts.c.conversation_pk == bindparam("conversation"),
+        attempts.c.policy == bindparam("named"),
+    )
+    .order_by(attempts.c.pk.desc())
+    .limit(1)
+)
+
+
+def was_used(connection: Connection, conversation_pk: int, policy: str) -> bool:
+    """Whether a view of this policy was ever shown in this conversation."""
+    return _WAS_USED.first(connection, conversation=conversation_pk, named=policy) is not None
+
+
 _BOOT_BEFORE = Prepared(
     select(attempts.c.boot)
     .where(

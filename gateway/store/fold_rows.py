@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import Fold
-from gateway.store.transcript import Node, on_path
+from gateway.store.transcript import Node, conversations, on_path
 
 folds = Fold.__table__  # type: ignore[attr-defined]
 
@@ -153,3 +153,10 @@ def add_fold(
     }
     made = connection.execute(insert(folds).values(**values))
     return fold_by_pk(connection, new_pk(made))
+
+
+def clear_renewal(connection: Connection, conversation_pk: int) -> None:
+    """What the owner asked to be shown at once is shown."""
+    connection.execute(
+        update(conversations).where(conversations.c.pk == conversation_pk).values(renew=False)
+    )

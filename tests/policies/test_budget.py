@@ -1,5 +1,7 @@
 """Budgets: limits in characters, and what characters cost in tokens."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +21,16 @@ from policies.budget import (
     view_room,
 )
 from policies.schema import Policy, Unit, View
+from policies.schema.policy import Chapters, Gist, Profile
 from policies.values import Limits
 from tests.policies.life import LOCAL
 
 
 def test_limits_in_characters_are_the_policys_own() -> None:
-    assert limits_of(Policy(), 4.0) == LOCAL
+    # beside them a tenth of 31,000 at most, here the 1,000 that the policy says; documents may
+    # have 31,000 - 16,000 - 1,500 - 6,000 - 2 x 1,000
+    shares = {"profile": 1_000, "ledger": 1_000, "documents": 5_500}
+    assert limits_of(Policy(), 4.0) == replace(LOCAL, **shares)
     assert LOCAL.goal == 48_000 - 17_000
 
 
@@ -56,7 +62,21 @@ def test_limits_in_tokens_follow_the_ratio() -> None:
         length=1_100,
         stack=6_000,
         gist_length=1_500,
+        # 12,000 - 6,000 - 1,500 - 6,000 leaves nothing for documents
+        profile=1_000,
+        ledger=1_000,
     )
+
+
+def test_profile_and_ledger_are_a_tenth_each_of_what_a_fold_leaves() -> None:
+    view = View(start=5_000, ceiling=6_000, headroom=1_000, keep=1_000)
+    chapters, gist = Chapters(stack=1_000), Gist(length=300)
+    policy = Policy(view=view, chapters=chapters, gist=gist, profile=Profile(length=300))
+    limits = limits_of(policy, 4.0)
+    # 5,000 - 1,000 = 4,000; 4,000 - 1,000 - 300 - 1,000 - 300 - 400
+    assert (limits.profile, limits.ledger, limits.documents) == (300, 400, 1_000)
+    assert limits.rolling is False
+    assert limits_of(Policy(memory="rolling"), 4.0).rolling is True
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,215 @@
+"""What stands in a memory beside gist and chapters: chosen when a fold is written, read by its row.
+
+Documents, then the owner's profile, then of the ledger what is pinned, the open threads and those
+closed last; each within its budget, whole or not at all. What is chosen stays as it is until the
+next fold, whatever becomes of it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from gateway.prompts.memory import (
+    LEDGER_COST,
+    NOTHING,
+    Background,
+    DocumentText,
+    PinnedText,
+    ThreadText,
+    profile_cost,
+)
+from gateway.store import documents, ledger, profile
+from gateway.store.documents import DocumentRow
+from gateway.store.fold_rows import NONE, Shown
+from gateway.store.ledger import EntryRow
+from gateway.store.profile import ProfileRow
+from gateway.store.transcript import ConversationRow, Node
+from policies.schema import Policy
+from policies.values import Limits
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose memory it is: a conversation at a head, under a policy with its limits."""
+
+    conversation: ConversationRow
+    policy: Policy
+    limits: Limits
+    head: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen rows, and their texts."""
+
+    shown: Shown = NONE
+    background: Background = NOTHING
+
+
+def choose_background(
+    connection: Connection, place: Place, *, border: int, covered: int = 0
+) -> Choice:
+    """What a fold to the depth `border` shows beside its gist, which covers all up to `covered`.
+
+    Of the open threads those that the gist covers come first, because no chapter tells them any
+    more; of each half the newest.
+    """
+    texts = _choose_documents(connection, place)
+    facts = _choose_profile(connection, place)
+    pins, opened, closed = _choose_entries(connection, place, border, covered)
+    shown = Shown(
+        profile=_pks(facts),
+        documents=_pks(texts),
+        pins=_pks(pins),
+        open=_pks(opened),
+        closed=_pks(closed),
+    )
+    return Choice(shown, _background(texts, facts, pins, opened, closed)) if shown else Choice()
+
+
+def background_cost(connection: Connection, place: Place) -> int:
+    """Characters that the background of a coming fold costs at most, wherever its border is."""
+    texts = _choose_documents(connection, place)
+    facts = _choose_profile(connection, place)
+    stable = _background(texts, facts, (), (), ()).cost
+    return stable + _most_of_ledger(connection, place)
+
+
+def read_background(connection: Connection, shown: Shown) -> Background:
+    """The texts of what a fold shows. What was deleted since is left out, and what is a refusal
+    after all."""
+    if not shown:
+        return NOTHING
+    return _background(
+        documents.documents_by_pk(connection, shown.documents),
+        profile.profile_by_pk(connection, shown.profile),
+        *_read_entries(connection, (shown.pins, shown.open, shown.closed)),
+    )
+
+
+def _read_entries(
+    connection: Connection, groups: Sequence[Sequence[int]]
+) -> Iterator[list[EntryRow]]:
+    # Not at every start: its patterns take a sixth of a second to compile.
+    from policies.judge import is_refusal
+
+    for pks in groups:
+        rows = ledger.entries_by_pk(connection, pks)
+        yield [
+            row
+            for row in rows
+            if row.origin != "model" or row.kind == "quote" or not is_refusal(row.text)
+        ]
+
+
+def _background(
+    texts: Sequence[DocumentRow],
+    facts: Sequence[ProfileRow],
+    pins: Sequence[EntryRow],
+    opened: Sequence[EntryRow],
+    closed: Sequence[EntryRow],
+) -> Background:
+    return Background(
+        documents=[DocumentText(row.name, row.text) for row in texts],
+        profile=[row.text for row in facts],
+        pinned=list(map(_pinned, pins)),
+        open=list(map(_thread, opened)),
+        closed=list(map(_thread, closed)),
+    )
+
+
+def _pinned(row: EntryRow) -> PinnedText:
+    return PinnedText(row.kind, row.text, row.who)
+
+
+def _thread(row: EntryRow) -> ThreadText:
+    return ThreadText(row.number or 0, row.text)
+
+
+def _choose_documents(connection: Connection, place: Place) -> list[DocumentRow]:
+    rows = documents.for_view(connection, place.conversation.pk, place.policy.name)
+    chosen, _ = _fit(
+        rows, lambda row: DocumentText(row.name, row.text).cost, place.limits.documents
+    )
+    return chosen
+
+
+def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
+    """In the order in which they were told, so that a new one moves nothing before it."""
+    if not place.limits.profile:
+        return []
+    conversation = place.conversation
+    rows = profile.active(connection, conversation.owner_pk, conversation_pk=conversation.pk)
+    chosen, _ = _fit(rows, lambda row: profile_cost(row.text), place.limits.profile)
+    return sorted(chosen, key=lambda row: row.pk)
+
+
+def _choose_entries(
+    connection: Connection, place: Place, border: int, covered: int
+) -> tuple[list[EntryRow], list[EntryRow], list[EntryRow]]:
+    """(pinned, open, closed last), each in its order of time."""
+    room = place.limits.ledger
+    if not room:
+        return [], [], []
+    where = (connection, place.conversation.pk, place.head)
+    told = ledger.pinned(*where, up_to_depth=border)
+    pins, room = _fit(told, lambda row: _pinned(row).cost, room)
+    held = {row.pk for row in pins}
+    threads = [row for row in ledger.open_threads(*where, up_to_depth=border) if row.pk not in held]
+    threads.sort(key=lambda row: (row.last_depth > covered, -row.last_depth, -row.pk))
+    opened, room = _fit(threads, lambda row: _thread(row).cost, room)
+    limit = place.policy.ledger.closed
+    ended = ledger.closed_threads(*where, up_to_depth=border, limit=limit) if limit else []
+    closed, _ = _fit(ended, lambda row: _thread(row).cost, room)
+    return pins, sorted(opened, key=_number), sorted(closed, key=_number)
+
+
+def _most_of_ledger(connection: Connection, place: Place) -> int:
+    """What pins and threads cost at most: all that there are, within the budget, and the words
+    that stand above them."""
+    if not place.limits.ledger:
+        return 0
+    where = (connection, place.conversation.pk, place.head)
+    pins = ledger.pinned(*where, up_to_depth=place.head.depth)
+    states = ledger.states_on_path(*where, kinds=["thread"])
+    told = sum(_pinned(row).cost for row in pins)
+    told += sum(_thread(state.row).cost for state in states if state.deleted is None)
+    return min(told, place.limits.ledger) + LEDGER_COST if told else 0
+
+
+def find_unlisted(
+    connection: Connection, place: Place, *, border: int, covered: int
+) -> list[EntryRow]:
+    """The threads that are open at the depth `covered`, where a coming gist ends, for which the
+    list of a fold to `border` will have no room: that gist must tell them."""
+    _, listed, _ = _choose_entries(connection, place, border, covered)
+    held = {row.pk for row in listed}
+    opened = ledger.open_threads(connection, place.conversation.pk, place.head, up_to_depth=border)
+    return [row for row in opened if row.last_depth <= covered and row.pk not in held]
+
+
+def _fit(rows: Iterable[T], cost: Callable[[T], int], room: int) -> tuple[list[T], int]:
+    """The rows that fit, each whole, the first ones first; and the room that is left."""
+    chosen = []
+    for row in rows:
+        size = cost(row)
+        if size <= room:
+            chosen.append(row)
+            room -= size
+    return chosen, room
+
+
+def _number(row: EntryRow) -> tuple[int, int]:
+    return row.number or 0, row.pk
+
+
+def _pks(
+    rows: Sequence[DocumentRow] | Sequence[ProfileRow] | Sequence[EntryRow],
+) -> tuple[int, ...]:
+    return tuple(row.pk for row in rows)
