@@ -12,7 +12,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
-from gateway.api import chat, conversations, health, jobs, memories, metrics, models, policies
+from gateway.api import (
+    chat,
+    conversations,
+    documents,
+    health,
+    jobs,
+    memories,
+    metrics,
+    models,
+    policies,
+)
 from gateway.api.deps import Keyring
 from gateway.api.door import Door
 from gateway.api.errors import add_error_handlers
@@ -72,7 +82,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
         direct={("POST", chat.CHAT): chat.serve_chat},
     )
     add_error_handlers(app)
-    for part in (chat, models, conversations, memories, jobs, policies, health, metrics):
+    for part in (chat, models, documents, conversations, memories, jobs, policies, health, metrics):
         app.include_router(part.router)
     return app
 

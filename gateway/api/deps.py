@@ -131,6 +131,11 @@ def find_in_scope(connection: Connection, scope: Scope, id: str) -> Conversation
     return row
 
 
+async def check_in_scope(request: Request, scope: Scope, id: str) -> None:
+    """Another's conversation is a 404, whatever a body says: asked before the body is read."""
+    await context_of(request).store.read(find_in_scope, scope, id)
+
+
 def owner_pks_in_scope(connection: Connection, scope: Scope) -> list[int] | None:
     """The owners' row numbers (none for one who never spoke); None for everybody."""
     if scope.owner is None:

@@ -1,0 +1,130 @@
+"""Documents of a conversation over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.api.conftest import Door, Opener
+from tests.gateway.api.test_conversations import files_of
+from tests.gateway.api.test_memories import KEYS, send
+from tests.gateway.seeds import add_conversation, talk
+
+TEXTS = [
+    "Rule 1: whisper.\nRule 2: no fire.",
+    "規則一：静かに。\n規則二：火気厳禁。",
+    "规则一：安静。",
+    "규칙 1: 조용히.",
+    "Правило 1: тихо.",
+    "Regla 1: ¡silencio!",
+    "🔥🚫\u200d👩‍👩‍👧\r\n\ttab",
+]
+
+
+def path_of(door: Door, **more: Any) -> str:
+    chat, _ = door.store.writing(add_conversation, talk(1), alias="chat-1", **more)
+    return f"/api/conversations/{chat.id}/documents"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str) -> None:
+    path = path_of(door)
+    put = await send(door, "PUT", path, {"name": " house\n rules.md ", "text": text})
+    assert put.status_code == 200
+    (made,) = put.json()["documents"]
+    assert (made["name"], made["text"], made["chars"]) == ("house rules.md", text, len(text))
+    assert made["shown"] is False
+    assert put.json()["views"] == [{"policy": "local-fold", "room": 5_500, "left_out": []}]
+    again = await send(door, "PUT", path, {"name": "house rules.md", "text": text})
+    assert again.json()["documents"] == [made]
+    other = await send(door, "PUT", path, {"name": "house rules.md", "text": text + "!"})
+    assert other.json()["documents"][0]["id"] != made["id"]
+    listed = (await door.get("/api/conversations/chat-1/documents")).json()
+    assert [one["text"] for one in listed["documents"]] == [text + "!"]
+    for named in ("house%20rules.md", other.json()["documents"][0]["id"]):
+        assert (await door.get(f"{path}/{named}")).json() == other.json()
+    gone = await door.delete(f"{path}/house%20rules.md")
+    assert (gone.json()["name"], gone.json()["deleted"]) == ("house rules.md", True)
+    assert (await door.get(path)).json()["documents"] == []
+    assert (await door.delete(f"{path}/house%20rules.md")).status_code == 404
+    await send(door, "PUT", path, {"name": "b", "text": text})
+    assert (await send(door, "DELETE", path)).status_code == 400
+    assert (await send(door, "DELETE", path, {"name": "b"})).json()["name"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "`name` must be a text."),
+        (b"[1]", "The body must be a JSON object."),
+        ({"name": "a"}, "`text` must be a text."),
+        ({"name": "a", "text": ""}, "`text` is empty."),
+        ({"name": " ", "text": "a"}, "`name` is empty."),
+        ({"name": "x" * 201, "text": "a"}, "`name` has 201 characters; 200 are the most."),
+        ({"name": "a\u202eb", "text": "a"}, "`name` holds a character that cannot be seen."),
+        ({"name": "a", "text": "x" * 1_000_000}, "`text` has 1,000,000 characters; 100,000"),
+        ({"name": "a", "text": "x\x00"}, "`text` holds a NUL character."),
+        (b'{"name": "a", "text": "\\udc00"}', "`text` holds half of a surrogate pair."),
+        ({"name": "a", "text": "x", "policy": "p"}, "`policy` is no field here"),
+    ],
+)
+async def test_what_is_no_document_is_refused_in_words(door: Door, body: Any, words: str) -> None:
+    path = path_of(door)
+    answer = await send(door, "PUT", path, body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert answer.json()["error"]["message"].startswith(words)
+    assert (await door.get(path)).json()["documents"] == []
+
+
+async def test_too_many_and_too_much_are_refused(door: Door) -> None:
+    path = path_of(door)
+    for name in ("a", "b"):
+        await send(door, "PUT", path, {"name": name, "text": "語" * 100_000})
+    answer = await send(door, "PUT", path, {"name": "c", "text": "x"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "text")
+    assert "would have 200,001 characters together" in answer.json()["error"]["message"]
+    listed = (await door.get(path)).json()
+    assert listed["views"] == [{"policy": "local-fold", "room": 5_500, "left_out": ["a", "b"]}]
+    for name in ("a", "b"):
+        await send(door, "PUT", path, {"name": name, "text": "x"})
+    for number in range(48):
+        answer = await send(door, "PUT", path, {"name": f"n{number}", "text": "x"})
+        assert answer.status_code == 200
+    answer = await send(door, "PUT", path, {"name": "one more", "text": "x"})
+    assert answer.json()["error"]["message"] == "A conversation has at most 50 documents."
+    assert (await send(door, "PUT", path, {"name": "n1", "text": "y"})).status_code == 200
+
+
+async def test_another_owners_conversation_is_an_unknown_one(opened: Opener) -> None:
+    """Law 11."""
+    async with opened(keys=KEYS) as door:
+        path = path_of(door, owner="anna")
+        await send(door, "PUT", path, {"name": "a", "text": "A"}, "ka")
+        unknown = "/api/conversations/conv_" + "0" * 24 + "/documents"
+        for method, tail, body in (
+            ("GET", "", None),
+            ("PUT", "", {"name": "a", "text": "B"}),
+            ("PUT", "", b"not JSON"),
+            ("GET", "/a", None),
+            ("DELETE", "/a", None),
+        ):
+            other = await send(door, method, path + tail, body, "kb")
+            nobody = await send(door, method, unknown + tail, body, "kb")
+            assert (other.status_code, other.content) == (404, nobody.content)
+        assert (await door.get(path, "ka")).json()["documents"][0]["text"] == "A"
+
+
+async def test_documents_leave_no_byte(opened: Opener, tmp_path: Path) -> None:
+    """Law 10."""
+    async with opened() as door:
+        path = path_of(door)
+        database = tmp_path / "foldgate.db"
+        await send(door, "PUT", path, {"name": "a", "text": "ORCHID-7 " * 2_000})
+        await send(door, "PUT", path, {"name": "b", "text": "TULIP-8 " * 2_000})
+        assert b"ORCHID-7" in files_of(database)
+        await door.delete(f"{path}/a")
+        assert b"ORCHID-7" not in files_of(database)
+        await door.delete("/api/conversations/chat-1")
+        assert b"TULIP-8" not in files_of(database)
