@@ -112,7 +112,7 @@ class Begun:
 
 def view_kind(fold: FoldRow | None, *, is_cut: bool) -> str:
     """What x-foldgate-view says: cut on the turn of a hard cut, then what is shown."""
-    if fold is None:
+    if fold is None or not fold.border_depth:
         return "verbatim"
     if is_cut:
         return "cut"
@@ -134,9 +134,12 @@ def begin_turn(
     sample = sample_text(incoming)
     question = Question(placement, system, system_pk, sample, incoming.idempotency_key)
     decision = decide(connection, question.spot(now_ms), asker_of(incoming), offer)
-    placement = _move(connection, placement, decision, offer, now_ms)
-    question = replace(question, placement=placement)
+    moved = _move(connection, placement, decision, offer, now_ms)
+    if moved is not placement:
+        question = replace(question, placement=moved)
     begun = _settle(connection, question, decision.setting, views, now_ms, decision.rule)
+    if not decision.rest and decision.progress is None:
+        return begun
     return replace(begun, rest=decision.rest, progress=decision.progress)
 
 
