@@ -62,9 +62,6 @@ BETWEEN = "\n\n"
 FRAME_CHARS = max(map(len, _HEADERS.values())) + len("<notes>\n\n</notes>") + len(BETWEEN)
 """What the notes of one message cost beside their lines, at most."""
 
-LINE_CHARS = len("<note >\n\n</note>\n") + 60
-"""What one line costs beside its text: the frame, and what is usual for number, date and name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -88,6 +85,11 @@ def render_notes(lines: Sequence[Line], question: str) -> str:
 def _render_line(line: Line) -> str:
     label = ", ".join(filter(None, map(_label, (line.mark, line.date, line.who))))
     return _LINE.format(label=label, text=framed(line.text))
+
+
+def line_chars(line: Line) -> int:
+    """What a line costs with its frame, in characters."""
+    return len(_render_line(line))
 
 
 def _label(text: str) -> str:

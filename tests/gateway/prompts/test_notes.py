@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from gateway.prompts.notes import (
     BETWEEN,
     FRAME_CHARS,
-    LINE_CHARS,
     Line,
+    line_chars,
     notes_chars,
     put_notes,
     render_notes,
@@ -92,8 +92,7 @@ def test_frames_hold_whatever_is_said(texts: list[str], name: str) -> None:
     tags = re.findall(r"</?notes?\b", told)
     assert tags == ["<notes", *["<note", "</note"] * len(lines), "</notes"]
     told.encode()
-    cost = sum(len(line.text) + LINE_CHARS for line in lines)
-    assert notes_chars(told) <= FRAME_CHARS + cost
+    assert notes_chars(told) <= FRAME_CHARS + sum(map(line_chars, lines))
 
 
 def test_notes_stand_in_front_of_a_text_and_of_parts() -> None:

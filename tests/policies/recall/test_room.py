@@ -1,0 +1,64 @@
+"""How much may be recalled beside one message: the arithmetic of every bound."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.recall.room import notes_room
+from policies.schema import Recall
+from policies.values import Limits
+
+
+def limits(ceiling=56_000):
+    scale = ceiling / 56_000
+    return Limits(
+        start=int(48_000 * scale),
+        ceiling=ceiling,
+        headroom=int(17_000 * scale),
+        keep=int(16_000 * scale),
+        split=32_000,
+        length=1_100,
+        stack=6_000,
+        gist_length=1_500,
+    )
+
+
+@pytest.mark.parametrize(
+    ("total", "spent", "expected", "why"),
+    [
+        (31_000, 0, 1_500, "the turn's budget"),
+        (40_000, 4_500, 1_500, "6,000 - 4,500 are just left"),
+        (40_000, 5_200, 800, "6,000 - 5,200"),
+        (40_000, 6_000, 0, "nothing is left until the next fold"),
+        (40_000, 7_000, 0, "a budget that was lowered meanwhile"),
+        (55_000, 0, 999, "56,000 - 1 - 55,000: below the ceiling"),
+        (55_999, 0, 0, "no room below the ceiling"),
+        (60_000, 0, 0, "above it"),
+    ],
+)
+def test_the_least_of_three_bounds(total, spent, expected, why):
+    assert notes_room(Recall(), limits(), 56_000, total=total, spent=spent) == expected, why
+
+
+def test_a_narrowed_view_has_narrowed_budgets():
+    """14,000 of 56,000: a quarter of 1,500 and of 6,000."""
+    narrow = limits(14_000)
+    assert notes_room(Recall(), narrow, 56_000, total=5_000, spent=0) == 375
+    assert notes_room(Recall(), narrow, 56_000, total=5_000, spent=1_400) == 100
+
+
+def test_a_view_that_is_wider_than_its_policy_has_no_wider_budgets():
+    assert notes_room(Recall(), limits(), 28_000, total=0, spent=0) == 1_500
+
+
+def test_no_budget_no_notes():
+    assert notes_room(Recall(budget=0), limits(), 56_000, total=0, spent=0) == 0
+
+
+@given(st.integers(0, 5_000), st.integers(0, 20_000), st.integers(0, 80_000), st.integers(0, 9_000))
+def test_no_notes_bring_a_view_to_its_ceiling_or_beyond_a_budget(budget, between, total, spent):
+    recall = Recall(budget=budget, between_folds=between)
+    room = notes_room(recall, limits(), 56_000, total=total, spent=spent)
+    assert 0 <= room <= budget
+    assert room == 0 or spent + room <= between
+    assert room == 0 or total + room < 56_000
