@@ -106,7 +106,7 @@ class Errands:
         if found is None:
             await self.end_broken(held, "gone", "its span is gone")
             return None
-        if found.origin in ("model", "owner"):
+        if found.origin in ("model", "owner") and "again" not in held.job.payload:
             await self._complete(held)
             return None
         work: ChapterAssignment = await self._offload(_chapter_work, found, policy)

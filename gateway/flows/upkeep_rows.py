@@ -174,9 +174,13 @@ def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
 
 
 def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
-    """Store a chapter's text and finish its job; False where the lease is lost."""
+    """Store a chapter's text and finish its job; False where the lease is lost, or where its owner
+    wrote one meanwhile, which stays."""
     job = held.job
     if not queue.held(connection, job.pk, held.lease):
+        return False
+    if _is_overruled(connection, job):
+        queue.complete(connection, job.pk, held.lease, now_ms)
         return False
     chapter_rows.add_version(
         connection,
@@ -190,6 +194,17 @@ def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) 
         took_ms=draft.took_ms,
     )
     return queue.complete(connection, job.pk, held.lease, now_ms)
+
+
+def _is_overruled(connection: Connection, job: JobRow) -> bool:
+    """Whether the chapter has a text of its owner's that is newer than what the job was asked to
+    succeed: `again` is the version number then, absent where there was none."""
+    chapter = chapter_rows.chapter_by_pk(
+        connection, job.conversation_pk, int(job.payload["chapter"])
+    )
+    if chapter is None or chapter.origin != "owner":
+        return False
+    return (chapter.version or 0) > int(job.payload.get("again", 0))
 
 
 def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
