@@ -21,7 +21,8 @@ from typing import Any, Protocol
 
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.slots import Dropped, Lease, QueueFull, SlotKeeper
+from gateway.backends.slot_leases import Dropped, Lease
+from gateway.backends.slots import QueueFull, SlotKeeper
 from gateway.backends.waiting_line import Wish
 from policies.schema import LlamaCppBackend
 

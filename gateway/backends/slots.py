@@ -1,4 +1,5 @@
-"""Which request may go to which slot of a llama-server, and when. State only: no I/O here.
+"""Which request may go to a slot of a llama-server, and when. State only: no I/O here. Whose the
+slots are, and which one it is, says the rack (slot_rack.py).
 
 Both modes:
 1. One prompt is read at a time: the next request begins when the reply of the one before has
@@ -25,17 +26,16 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.slot_leases import Dropped as Dropped
+from gateway.backends.slot_leases import Lease as Lease
+from gateway.backends.slot_rack import Rack, Slot
 from gateway.backends.waiting_line import Line, Reason, Waiter, Wish
 
 PATIENCE_SECONDS = 60.0
 """So long background work lets chats go first."""
-
-BACKGROUND_FROM = 3
-"""From so many slots on one is kept for background work, unless the file says otherwise."""
 
 _FIRST_GUESS = 5.0
 _WEIGHT = 0.2
@@ -43,15 +43,10 @@ _LONGEST_RETRY = 60
 """Seconds a request is taken to need before one was seen; the weight of the newest; and the most
 that a client is told to wait."""
 
-
 _MOST_FORGOTTEN = 10_000
 
 _CLIENTS: tuple[Reason, ...] = ("chat", "auxiliary")
 """Requests of somebody who waits for the answer."""
-
-
-class Dropped(Exception):
-    """A prefill gave way to a chat, or the slot that was meant is gone."""
 
 
 class QueueFull(UpstreamFault):
@@ -67,79 +62,6 @@ class QueueFull(UpstreamFault):
 def tell_deleted() -> UpstreamFault:
     what = "The conversation was deleted while its request waited"
     return UpstreamFault(FaultKind.BAD_REQUEST, what, status=404, is_ours=True)
-
-
-@dataclass(eq=False, slots=True)
-class Slot:
-    """What is known of one slot.
-
-    owner: the conversation whose chat it serves. holds: conversations of which the server may
-    still have something there; is_known: nothing else can be in it. used: when it was last at work,
-    as a count.
-    """
-
-    number: int
-    owner: str | None = None
-    holds: set[str] = field(default_factory=set)
-    is_known: bool = False
-    used: int = 0
-    lease: Lease | None = None
-    is_settling: bool = False
-    is_dirty: bool = False
-
-    @property
-    def is_idle(self) -> bool:
-        return self.lease is None and not self.is_settling
-
-    @property
-    def is_free(self) -> bool:
-        return self.is_idle and not self.is_dirty
-
-
-@dataclass(eq=False, slots=True)
-class Lease:
-    """Leave to send one request. slot: where it must go, None where the server chooses; is_own:
-    the conversation owned it already. queued: seconds waited. Say `read` at the first piece of the
-    reply and `end` when it is over."""
-
-    keeper: SlotKeeper
-    wish: Wish
-    slot: int | None
-    is_own: bool | None
-    queued: float
-    began: float
-    width: int
-    is_dropped: bool = False
-    is_over: bool = False
-    on_drop: Callable[[], object] | None = None
-    watch: asyncio.TimerHandle | None = None
-
-    def read(self) -> None:
-        """The prompt was read: the next one may be, and nothing else is left in this slot."""
-        self.keeper.note_read(self)
-
-    def pass_on(self) -> None:
-        """Nothing was heard of this prompt for a while: it keeps nobody waiting any more."""
-        self.keeper.pass_on(self)
-
-    def end(self, *, is_settled: bool = True) -> None:
-        """The request is over; safe to repeat. is_settled: the server is known to be done with it;
-        else the slot waits for `SlotKeeper.settle`."""
-        if not self.is_over:
-            self.is_over = True
-            self.keeper.take_back(self, is_settled)
-
-    def drop(self) -> None:
-        """Ask the holder to break off."""
-        self.is_dropped = True
-        if self.on_drop is not None:
-            self.on_drop()
-
-    def when_dropped(self, callback: Callable[[], object]) -> None:
-        """Call back when it is dropped; at once, where it was dropped already."""
-        self.on_drop = callback
-        if self.is_dropped:
-            callback()
 
 
 class SlotKeeper:
@@ -160,22 +82,31 @@ class SlotKeeper:
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.pinned = pinned
-        self.total: int | None = None
-        self.slots: list[Slot] = [Slot(0)] if pinned else []
         self.in_flight = 0
         self._backend = backend
         self._queue = queue
-        self._wanted_background = background
         self._clock = clock
         self._line: Line[Lease] = Line(patience)
+        self._rack = Rack(pinned=pinned, wanted=background, is_awaited=self._line.has_chat_of)
         self._reader: Lease | None = None
         self._background_reader: Lease | None = None
         self._holds = 0
-        self._count = 0
         self._typical = _FIRST_GUESS
         self._forgotten: OrderedDict[str, None] = OrderedDict()
-        self._restored: dict[int, str] = {}
         self._leases: set[Lease] = set()
+
+    @property
+    def total(self) -> int | None:
+        return self._rack.total
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        return self._rack.slots
+
+    @property
+    def background(self) -> int:
+        """As Rack.background."""
+        return self._rack.background
 
     # --- asking for a slot -----------------------------------------------------------------------
 
@@ -213,7 +144,7 @@ class SlotKeeper:
 
     def retry_after(self) -> int:
         """Seconds after which a place in the line is likely, by how long requests took of late."""
-        capacity = self._chat_capacity() or 1
+        capacity = self._rack.chat_capacity or 1
         likely = self._typical * (self.waiting + 1) / capacity
         return max(1, min(_LONGEST_RETRY, math.ceil(likely)))
 
@@ -271,7 +202,7 @@ class SlotKeeper:
         now."""
         if not wish.is_brief or wish.is_short or not self.pinned:
             return wish.is_brief
-        return self._owned_by(wish.conversation) is not None
+        return self._rack.owned_by(wish.conversation) is not None
 
     @property
     def _is_bounded(self) -> bool:
@@ -283,14 +214,16 @@ class SlotKeeper:
             return self._fits(waiter.wish), None
         wish = waiter.wish
         if wish.target is not None:
-            slot = self._numbered(wish.target)
+            slot = self._rack.numbered(wish.target)
             return slot is not None and slot.is_idle, slot
         if wish.purpose == "chat":
-            slot = self._place_chat(wish.conversation)
+            slot = self._rack.place_chat(wish.conversation)
         elif wish.purpose == "prefill":
-            slot = self._place_prefill(wish.conversation)
+            is_first = self._line.is_first("prefill")
+            slot = self._rack.place_prefill(wish.conversation) if is_first else None
         else:
-            slot = self._place_background(self._line.is_overdue(waiter, now))
+            may = not self._line.count("chat") or self._line.is_overdue(waiter, now)
+            slot = self._rack.place_background(may_push_out=may)
         return slot is not None, slot
 
     def _fits(self, wish: Wish) -> bool:
@@ -299,58 +232,6 @@ class SlotKeeper:
         if wish.purpose == "prefill" and not self._line.is_first("prefill"):
             return False
         return self.in_flight + min(wish.width, self.total) <= self.total
-
-    def _place_chat(self, conversation: str | None) -> Slot | None:
-        own = self._owned_by(conversation)
-        if own is not None:
-            return own if own.is_free else None
-        return self._least_recent(self._chat_slots)
-
-    def _place_prefill(self, conversation: str | None) -> Slot | None:
-        """Its own slot or one that nobody owns: reading ahead is not worth another's cache."""
-        if not self._line.is_first("prefill"):
-            return None
-        own = self._owned_by(conversation)
-        if own is not None:
-            return own if own.is_free else None
-        return self._least_recent([slot for slot in self._chat_slots if slot.owner is None])
-
-    def _place_background(self, is_overdue: bool) -> Slot | None:
-        if self.background:
-            return self._least_recent(self.slots[-self.background :])
-        if self._line.count("chat") and not is_overdue:
-            return None
-        return self._least_recent(self.slots)
-
-    def _owned_by(self, conversation: str | None) -> Slot | None:
-        if conversation is None:
-            return None
-        return next((slot for slot in self._chat_slots if slot.owner == conversation), None)
-
-    def _least_recent(self, slots: Iterable[Slot]) -> Slot | None:
-        return min((slot for slot in slots if slot.is_free), key=self._worth, default=None)
-
-    def _worth(self, slot: Slot) -> tuple[bool, bool, int]:
-        """How dear a slot is to others: nobody's first, then not of one who waits, then by use."""
-        owner = slot.owner
-        return owner is not None, owner is not None and self._line.has_chat_of(owner), slot.used
-
-    @property
-    def background(self) -> int:
-        """Slots kept for background work; at least one is left to the chats."""
-        if not self.pinned or self.total is None:
-            return 0
-        wanted = self._wanted_background
-        if wanted is None:
-            wanted = 1 if self.total >= BACKGROUND_FROM else 0
-        return min(wanted, self.total - 1)
-
-    @property
-    def _chat_slots(self) -> Sequence[Slot]:
-        return self.slots[: len(self.slots) - self.background]
-
-    def _chat_capacity(self) -> int | None:
-        return len(self._chat_slots) if self.pinned else self.total
 
     def _grant(self, waiter: Waiter[Lease], slot: Slot | None) -> Lease:
         now, wish = self._clock(), waiter.wish
@@ -366,29 +247,16 @@ class SlotKeeper:
         self._leases.add(lease)
         self.in_flight += width
         if slot is not None:
-            slot.lease = lease
-            self._touch(slot)
-            if wish.conversation is not None:
-                slot.holds.add(wish.conversation)
-            slot.owner = wish.conversation if wish.purpose in ("chat", "prefill") else None
+            self._rack.give(slot, lease, wish)
         return lease
-
-    def _touch(self, slot: Slot) -> None:
-        self._count += 1
-        slot.used = self._count
-
-    def _numbered(self, number: int) -> Slot | None:
-        return self.slots[number] if number < len(self.slots) else None
 
     # --- what becomes of a lease -----------------------------------------------------------------
 
     def note_read(self, lease: Lease) -> None:
         """As Lease.read."""
-        slot = self._slot_of(lease)
+        slot = self._rack.held_by(lease, lease.slot)
         if slot is not None:
-            # A request of nobody (a title, say) holds words of a conversation it does not name.
-            slot.is_known = lease.wish.conversation is not None
-            slot.holds = set() if lease.wish.conversation is None else {lease.wish.conversation}
+            self._rack.note_read(slot, lease.wish.conversation)
         self.pass_on(lease)
 
     def pass_on(self, lease: Lease) -> None:
@@ -413,25 +281,16 @@ class SlotKeeper:
             self._typical += _WEIGHT * (self._clock() - lease.began - self._typical)
         self._leases.discard(lease)
         self.in_flight -= lease.width
-        slot = self._slot_of(lease)
+        slot = self._rack.held_by(lease, lease.slot)
         if slot is not None:
-            slot.lease = None
-            slot.is_settling = not is_settled
-            self._touch(slot)
+            self._rack.take_back(slot, is_settled=is_settled)
         self._stop_reading(lease)
         self._dispatch()
 
     def settle(self, number: int) -> None:
         """The server is done with the request that was broken off in this slot."""
-        slot = self._numbered(number)
-        if slot is not None and slot.is_settling:
-            slot.is_settling = False
+        if self._rack.settle(number):
             self._dispatch()
-
-    def _slot_of(self, lease: Lease) -> Slot | None:
-        """The slot that a lease still holds: not one that vanished meanwhile."""
-        slot = None if lease.slot is None else self._numbered(lease.slot)
-        return slot if slot is not None and slot.lease is lease else None
 
     # --- what the server has ---------------------------------------------------------------------
 
@@ -440,38 +299,21 @@ class SlotKeeper:
         nothing of what its slots held."""
         if total == self.total:
             return
-        self.total = total
+        self._rack.resize(total, self._forgotten)
         if self.pinned:
-            kept = self.slots[: total or 1]
-            self.slots = kept + [Slot(number) for number in range(len(kept), total or 1)]
-            self._settle_owners()
             for waiter in self._line.everybody():
                 target = waiter.wish.target
-                if target is not None and self._numbered(target) is None:
+                if target is not None and self._rack.numbered(target) is None:
                     self._refuse(waiter, Dropped())
         self._dispatch()
 
     def restore(self, owners: Mapping[int, str]) -> None:
-        """Who was served where before this program began; what else is there is not known. Slots
-        that are not known yet get theirs when the server says that it has them."""
-        self._restored = dict(owners)
-        self._settle_owners()
-
-    def _settle_owners(self) -> None:
-        for number, conversation in sorted(self._restored.items()):
-            slot = self._numbered(number)
-            if slot is None:
-                continue
-            del self._restored[number]
-            is_gone = conversation in self._forgotten
-            if slot.used == 0 and not is_gone and self._owned_by(conversation) is None:
-                slot.owner = conversation
-                slot.holds.add(conversation)
+        """As Rack.restore, but for conversations that are deleted."""
+        self._rack.restore(owners, self._forgotten)
 
     def is_nobodys(self, number: int) -> bool:
-        """Whether no conversation would miss what is in this slot."""
-        slot = self._numbered(number)
-        return slot is not None and slot.owner is None and slot.is_free
+        """As Rack.is_nobodys."""
+        return self._rack.is_nobodys(number)
 
     # --- deleted conversations -------------------------------------------------------------------
 
@@ -484,11 +326,7 @@ class SlotKeeper:
         for waiter in self._line.everybody():
             if waiter.wish.conversation == conversation:
                 self._refuse(waiter, tell_deleted())
-        for slot in self.slots:
-            if slot.owner == conversation:
-                slot.owner = None
-            if conversation in slot.holds or not slot.is_known:
-                slot.is_dirty = True
+        self._rack.forget(conversation)
         self._dispatch()
 
     @property
@@ -499,13 +337,13 @@ class SlotKeeper:
     @property
     def dirty(self) -> list[int]:
         """The slots that wait to be wiped."""
-        return [slot.number for slot in self.slots if slot.is_dirty]
+        return self._rack.dirty
 
     def note_wiped(self, lease: Lease) -> None:
         """Nothing of anybody is in the slot of this lease any more."""
-        slot = self._slot_of(lease)
+        slot = self._rack.held_by(lease, lease.slot)
         if slot is not None:
-            slot.owner, slot.holds, slot.is_known, slot.is_dirty = None, set(), True, False
+            self._rack.note_wiped(slot)
 
     def hold(self) -> None:
         """Grant nothing until `resume`; holds add up."""

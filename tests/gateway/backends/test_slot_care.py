@@ -15,7 +15,7 @@ from gateway.backends import slot_care
 from gateway.backends.base import Call, Purpose
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.slot_care import SlotCare
-from gateway.backends.slots import Lease
+from gateway.backends.slot_leases import Lease
 from policies.schema import LlamaCppBackend
 
 CHAT = "/v1/chat/completions"

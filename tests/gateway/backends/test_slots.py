@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.slots import Dropped, Lease, QueueFull, SlotKeeper
+from gateway.backends.slot_leases import Dropped, Lease
+from gateway.backends.slots import QueueFull, SlotKeeper
 from gateway.backends.waiting_line import Reason, Wish
 
 
@@ -713,7 +714,7 @@ class Slots(RuleBasedStateMachine):
         assert len(self.unread) - sum(self.unread.values()) <= 1, "two pieces of background work"
         assert keeper.waiting <= self.queue
         if keeper.pinned:
-            taken = [slot.number for slot in keeper.slots if slot.lease is not None]
+            taken = [slot.number for slot in keeper.slots if slot.holder is not None]
             assert sorted(lease.slot or 0 for lease in self.leases) == taken
             assert {slot.number for slot in keeper.slots if slot.is_settling} == self.settling
         else:
