@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
@@ -70,13 +70,27 @@ class ProfileRow:
     ended_ms: int | None
 
 
+class Telling(Protocol):
+    """A fact as a judged chapter tells it (an entry of the ledger). source_pk: the message that
+    bears it out."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def about(self) -> str | None: ...
+
+    @property
+    def source_pk(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A fact as a judged chapter tells it. message_pk: the message that bears it out."""
+    """The same of other origin."""
 
     text: str
     about: str | None
-    message_pk: int
+    source_pk: int | None
 
 
 _ACTIVE = Prepared(
@@ -119,7 +133,7 @@ def learn(
     connection: Connection,
     owner_pk: int,
     conversation_pk: int,
-    told: Sequence[Told],
+    told: Sequence[Telling],
     *,
     span: Collection[int],
     now_ms: int,
@@ -160,10 +174,10 @@ class _Learner:
         self._known = _all_of(connection, owner_pk)
         self._fresh: set[int] = set()
 
-    def take(self, fact: Told) -> bool:
-        if fact.message_pk not in self._said:
+    def take(self, fact: Telling) -> bool:
+        if fact.source_pk is None or fact.source_pk not in self._said:
             return False
-        content, said_ms = self._said[fact.message_pk]
+        content, said_ms = self._said[fact.source_pk]
         source = describe_source(content, fact.about, fact.text)
         if any(self._is_known(row, source) for row in self._known):
             return False
@@ -193,7 +207,7 @@ class _Learner:
         is_near = row.conversation_pk == self._conversation_pk and place in self._contents
         return is_near and (is_about or share >= ALIKE)
 
-    def _is_same(self, row: ProfileRow, fact: Told) -> bool:
+    def _is_same(self, row: ProfileRow, fact: Telling) -> bool:
         """What one chapter tells about one subject stands side by side."""
         if row.state != "active":
             return False
@@ -203,7 +217,7 @@ class _Learner:
             return False
         return fold_text(fact.about) == fold_text(row.about)
 
-    def _is_newer(self, row: ProfileRow, fact: Told, said_ms: int) -> bool:
+    def _is_newer(self, row: ProfileRow, fact: Telling, said_ms: int) -> bool:
         """Whether the row was told after the fact: an old span may be summarized anew."""
         if row.origin == "owner":
             return row.created_ms >= said_ms
@@ -211,10 +225,10 @@ class _Learner:
         if bearing is None:
             return False
         if row.conversation_pk == self._conversation_pk:
-            return bearing[0] >= fact.message_pk
+            return bearing[0] >= (fact.source_pk or 0)
         return bearing[1] > said_ms
 
-    def _echo(self, same: ProfileRow, fact: Told, source: str) -> bool:
+    def _echo(self, same: ProfileRow, fact: Telling, source: str) -> bool:
         """A fact that is told here too stands behind the one that is shown: should the conversation
         of that one be deleted, this one takes its place."""
         if same.conversation_pk == self._conversation_pk:
@@ -226,7 +240,7 @@ class _Learner:
         self._keep(pk, same)
         return False
 
-    def _add(self, fact: Told, source: str, state: str, replaces_pk: int | None) -> int:
+    def _add(self, fact: Telling, source: str, state: str, replaces_pk: int | None) -> int:
         return _insert(
             self._connection,
             owner_pk=self._owner_pk,
