@@ -1,10 +1,6 @@
 """Care for the slots of a llama-server: what the keeper decides, told to and asked of the server.
 
-Facts of the server that shape this file (measured, build 11549): a slot whose connection was closed
-works on to the end of its batch, and `/slots` is answered between two batches; a slot that was
-never used says no `id_task`; erasing a slot needs --slot-save-path (else 501), while a one-token
-request with cache_prompt false leaves nothing of what was there; with --cache-ram what was there
-goes to the server's memory first, and comes back for a prompt that is like it, pinned or not.
+A slot whose connection was closed works on to the end of its batch (measured, build 11549).
 """
 
 from __future__ import annotations
@@ -12,25 +8,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.slot_cautions import (
+    UNIFIED,
+    UNLISTED,
+    caution_ram,
+    caution_total,
+    may_share,
+)
 from gateway.backends.slot_leases import Dropped, Lease
+from gateway.backends.slot_server import (
+    ASK_SECONDS,
+    NO_SUCH_THING,
+    Ask,
+    ServerSlot,
+    SlotServer,
+    make_noise,
+)
 from gateway.backends.slots import QueueFull, SlotKeeper
 from gateway.backends.waiting_line import Wish
 from policies.schema import LlamaCppBackend
 
 log = logging.getLogger("foldgate.slots")
-
-ASK_SECONDS = 10.0
-WIPE_SECONDS = 60.0
-"""How long a question may take, and a wipe: it stands behind a batch of somebody else's."""
 
 SETTLE_SECONDS = 60.0
 FIRST_LOOK = 0.02
@@ -45,37 +49,9 @@ It tells after each batch; 512 tokens take two busy cores as long as this."""
 NOTICE_SECONDS = 1.5
 """The server looks once a second whether its connections are still there."""
 
-_NOISE_WORDS = 24
-_TOLD_APART = 8
-"""The length of a text that is like nothing, and how many of its tokens are read anew at most where
-it came from memory."""
-
-_DEFAULT_SLOTS = 4
-"""llama-server started without -np has so many, and they share one cache."""
-
 BRIEF_CHARS = 2_000
 """Characters of prompt that are read within one small batch (some 500 tokens): less than a second
 on two cores, a few milliseconds on a GPU."""
-
-_NO_SUCH_THING = frozenset({FaultKind.NOT_FOUND, FaultKind.SERVER, FaultKind.BAD_REQUEST})
-"""How a server answers that lacks what was asked for: 404, 405, 501."""
-
-
-class Ask(Protocol):
-    """One small question to the server; the decoded answer. Raises UpstreamFault."""
-
-    async def __call__(
-        self, method: str, path: str, seconds: float, fields: Mapping[str, Any] | None = None
-    ) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSlot:
-    """What the server says of a slot; is_fresh: it was never used since the server's start."""
-
-    number: int
-    is_busy: bool
-    is_fresh: bool
 
 
 class SlotCare:
@@ -102,9 +78,8 @@ class SlotCare:
         self.when_refused: Callable[[], None] = lambda: None
         self._backend = backend
         self._wanted_background = config.background_slots
-        self._ask = ask
+        self._server = SlotServer(backend, ask)
         self._clock = clock
-        self._can_erase = True
         self._broken_off = -math.inf
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -180,19 +155,8 @@ class SlotCare:
             pause = min(2 * pause, LATER_LOOK)
 
     async def read_slots(self) -> list[ServerSlot]:
-        """The server's own word on its slots. Raises UpstreamFault, also where it has no list."""
-        answer = await self._ask("GET", "/slots", ASK_SECONDS)
-        if not isinstance(answer, list) or not all(isinstance(slot, dict) for slot in answer):
-            what = f"The backend {self._backend} answered /slots with no list"
-            raise UpstreamFault(FaultKind.MALFORMED, what)
-        return [
-            ServerSlot(
-                number=slot.get("id", index),
-                is_busy=bool(slot.get("is_processing")),
-                is_fresh=slot.get("id_task", -1) == -1,
-            )
-            for index, slot in enumerate(answer)
-        ]
+        """As SlotServer.read_slots."""
+        return await self._server.read_slots()
 
     async def aclose(self) -> None:
         """Stop looking at slots; whoever waits for one is told."""
@@ -236,7 +200,7 @@ class SlotCare:
         """As soon as nothing is in flight there."""
         with suppress(Dropped):  # the server has fewer slots now
             async with self._alone_in(number):
-                await self._overwrite(number)
+                await self._server.overwrite(number)
 
     @asynccontextmanager
     async def _alone_in(self, number: int) -> AsyncIterator[None]:
@@ -274,12 +238,12 @@ class SlotCare:
             slots = await self._read_settled()
             left = {slot.number for slot in slots if not slot.is_busy}
             for number in tuple(left):
-                if await self._erase(number):
+                if await self._server.erase(number):
                     left.discard(number)
             for _ in range(2 * len(slots)):
                 if not left:
                     return
-                answer = await self._read_text(None, _make_noise(), cache_prompt=False)
+                answer = await self._server.read_text(None, make_noise(), cache_prompt=False)
                 left.discard(answer.get("id_slot") if isinstance(answer, dict) else None)
         finally:
             self.keeper.resume()
@@ -304,36 +268,6 @@ class SlotCare:
         """Whether the server may not have noticed yet that a connection was closed."""
         return self._clock() - self._broken_off < NOTICE_SECONDS
 
-    async def _erase(self, number: int) -> bool:
-        """Erase a slot as soon as it is idle; False where the server cannot."""
-        if self._can_erase:
-            try:
-                await self._ask("POST", f"/slots/{number}?action=erase", WIPE_SECONDS, {})
-            except UpstreamFault as fault:
-                if fault.kind not in _NO_SUCH_THING:
-                    raise
-                self._can_erase = False
-        return self._can_erase
-
-    async def _overwrite(self, number: int) -> None:
-        """Erase a slot that is ours where the server can, else read a dot over it."""
-        if await self._erase(number):
-            return
-        fields = {
-            "messages": [{"role": "user", "content": "."}],
-            "max_tokens": 1,
-            "cache_prompt": False,
-            "id_slot": number,
-        }
-        await self._ask("POST", "/v1/chat/completions", WIPE_SECONDS, fields)
-
-    async def _read_text(self, number: int | None, text: str, *, cache_prompt: bool = True) -> Any:
-        """Have a bare text read, in a slot (None: of the server's choice); what it says of it."""
-        fields = {"prompt": text, "n_predict": 1, "cache_prompt": cache_prompt}
-        if number is not None:
-            fields["id_slot"] = number
-        return await self._ask("POST", "/completion", WIPE_SECONDS, fields)
-
     # --- how the server was started --------------------------------------------------------------
 
     async def check(self, *, is_alone: bool = False) -> tuple[str, ...]:
@@ -344,62 +278,28 @@ class SlotCare:
         conversation owns) is asked short questions, which show whether --cache-ram is on; nothing
         else can tell. Raises UpstreamFault where the server cannot be asked now.
         """
-        cautions = self._check_total()
+        keeper = self.keeper
+        cautions = caution_total(
+            keeper.total,
+            pinned=self.pinned,
+            wanted=self._wanted_background,
+            background=keeper.background,
+        )
         try:
             slots = await self.read_slots()
         except UpstreamFault as fault:
-            if fault.kind not in _NO_SUCH_THING:
+            if fault.kind not in NO_SUCH_THING:
                 raise
             self.is_checked = True
-            cautions.append(
-                "it does not list its slots, so nobody sees when a reply that was broken off is "
-                "over: start it without --no-slots"
-            )
+            cautions.append(UNLISTED)
         else:
-            cautions += await self._check_unified(slots)
-            if self.pinned or not (self.keeper.in_flight or self._was_broken_off):
+            if may_share(slots) and await self._server.is_unified():
+                cautions.append(UNIFIED)
+            if self.pinned or not (keeper.in_flight or self._was_broken_off):
                 cautions += await self._check_ram(slots, is_alone)
                 self.is_checked = True
         self.cautions = tuple(cautions)
         return self.cautions
-
-    def _check_total(self) -> list[str]:
-        total = self.keeper.total
-        if total is None:
-            effect = "only slot 0 is used" if self.pinned else "requests are not held back"
-            return [f"/props does not say how many slots it has: {effect}"]
-        if not self.pinned:
-            return []
-        found = []
-        wanted = self._wanted_background
-        if wanted is not None and wanted >= total:
-            found.append(
-                f"background_slots is {wanted}, and it has {total} slots: "
-                f"{self.keeper.background} are kept, so that one is left to the chats"
-            )
-        if total == 1:
-            found.append(
-                "it has one slot, which every summary takes from its chat: start it with -np 2 or "
-                "more, or let another backend summarize"
-            )
-        return found
-
-    async def _check_unified(self, slots: list[ServerSlot]) -> list[str]:
-        """Slots that share one cache each report all of it: replies then fail together."""
-        if len(slots) != _DEFAULT_SLOTS:
-            return []
-        try:
-            answer = await self._ask("GET", "/v1/models", ASK_SECONDS)
-            meta = answer["data"][0]["meta"]
-            is_whole = meta["n_ctx"] == meta["n_ctx_train"]
-        except (UpstreamFault, LookupError, TypeError):
-            return []
-        if not is_whole:
-            return []
-        return [
-            "its slots seem to share one cache (it was started without -np): when it is full all "
-            "replies fail together. Start it with -np N -c N*WINDOW --no-kv-unified"
-        ]
 
     async def _check_ram(self, slots: list[ServerSlot], is_alone: bool) -> list[str]:
         idle = [slot for slot in slots if not slot.is_busy]
@@ -410,49 +310,11 @@ class SlotCare:
             log.info("%s: no slot is unused, so --cache-ram is not checked", self._backend)
             return []
         try:
-            has_ram = await self._probe(free[-1])
+            async with self._alone_in(free[-1]):
+                has_ram = await self._server.remembers(free[-1])
         except Dropped:
             return []  # the server has fewer slots now
-        if has_ram is None:
-            return []
-        if has_ram and self.pinned:
-            return [
-                "its slots are pinned and it keeps prompts in memory as well, which has put one "
-                "conversation's text into another's reply: start it with --cache-ram 0"
-            ]
-        if has_ram:
-            return [
-                "--cache-ram keeps prompts in its memory, those of deleted conversations too, "
-                "until others push them out or it is started anew"
-            ]
-        if not self.pinned:
-            return [
-                "its slots are shared and it keeps no prompts in memory, so that conversations "
-                "push each other out: start it with --cache-ram MIB, or pin the slots"
-            ]
-        return []
-
-    async def _probe(self, number: int) -> bool | None:
-        """Whether a prompt that was overwritten comes back from memory; None: cannot be told."""
-        text = _make_noise()
-        async with self._alone_in(number):
-            try:
-                await self._read_text(number, text)
-                await self._read_text(number, ".", cache_prompt=False)
-                answer = await self._read_text(number, text)
-                await self._read_text(number, ".", cache_prompt=False)
-            except UpstreamFault as fault:
-                if fault.kind not in _NO_SUCH_THING:
-                    raise
-                return None
-        timings = answer.get("timings") if isinstance(answer, dict) else None
-        read = timings.get("prompt_n") if isinstance(timings, dict) else None
-        return read <= _TOLD_APART if isinstance(read, int) else None
-
-
-def _make_noise() -> str:
-    """A text that is like nothing else."""
-    return " ".join(secrets.token_hex(2) for _ in range(_NOISE_WORDS))
+        return [] if has_ram is None else caution_ram(has_ram, pinned=self.pinned)
 
 
 def _is_brief(chars: int | None) -> bool:
