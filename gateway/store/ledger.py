@@ -223,7 +223,7 @@ def states_on_path(
     rows = [row for row in rows if path.holds(row.last_pk, row.last_depth)]
     told = marks_of(connection, conversation_pk, rows)
     return [
-        _state(row, [mark for mark in told.get(row.pk, ()) if path.counts(mark)]) for row in rows
+        state_of(row, [mark for mark in told.get(row.pk, ()) if path.counts(mark)]) for row in rows
     ]
 
 
@@ -267,7 +267,8 @@ def marks_of(
     return found
 
 
-def _state(row: EntryRow, counted: Sequence[MarkRow]) -> EntryState:
+def state_of(row: EntryRow, counted: Sequence[MarkRow]) -> EntryState:
+    """An entry as these of its marks leave it, oldest first."""
     newest: dict[str, MarkRow] = {_PAIR[mark.mark]: mark for mark in counted}
     standing = {pair: mark for pair, mark in newest.items() if mark.mark == pair}
     return EntryState(row, **standing)
