@@ -23,10 +23,10 @@ from gateway.flows.reroute import reroute
 from gateway.store.conversations import (
     describe_conversation,
     list_conversations,
-    read_memory,
     read_page,
     render_page,
 )
+from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import ConversationRow, Node, node_by_id, node_by_pk, on_path
 from gateway.wire.json_text import NotJson, dump_bytes, loads
@@ -82,14 +82,21 @@ async def show_messages(request: Request, id: str) -> Response:
 
 @router.get("/{id}/memory")
 async def show_memory(request: Request, id: str) -> Response:
+    """What the memory holds, on all branches; `on_path` is told of the newest branch, or of the one
+    to `?head=`."""
     context = context_of(request)
     scope = resolve_scope(request)
     file = context.policies.file
+    head_id = read_id(request, "head")
 
     def read(connection: Connection) -> bytes:
         conversation = find_in_scope(connection, scope, id)
         policy = first_policy(file, conversation.model)
-        return dump_bytes(read_memory(connection, conversation, default_policy=policy))
+        head = None
+        if head_id is not None:
+            head = _find_message(connection, conversation, head_id, "head")
+        memory = read_memory(connection, conversation, default_policy=policy, head=head)
+        return dump_bytes(memory)
 
     return json_response(await context.store.read(read))
 

@@ -29,11 +29,11 @@ from gateway.store.conversations import (
     describe_conversation,
     list_conversations,
     owners_named,
-    read_memory,
     read_page,
     render_page,
 )
 from gateway.store.export import export_lines
+from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import (
     ConversationRow,

@@ -6,20 +6,16 @@ the API and the commands tell the same.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, tuple_, union
 
 from gateway.clock import iso
-from gateway.store import chapter_rows, fold_rows, gist_rows
 from gateway.store.attempts import attempts
-from gateway.store.chapter_rows import ChapterRow, versions
-from gateway.store.fold_rows import folds
+from gateway.store.chapter_rows import versions
 from gateway.store.gist_rows import gists
-from gateway.store.moves import find_progress
 from gateway.store.profile import release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
@@ -33,7 +29,6 @@ from gateway.store.transcript import (
     ancestor_at,
     conversations,
     messages,
-    node_by_pk,
     owners,
     path_between,
 )
@@ -44,7 +39,6 @@ outbox = KvWipe.__table__  # type: ignore[attr-defined]
 auxiliary = AuxiliaryRequest.__table__  # type: ignore[attr-defined]
 
 MOST_BRANCHES = 200
-_LOOKUP = 500
 
 _SUMMARY = (
     conversations.c.pk,
@@ -234,132 +228,6 @@ def render_page(page: Page) -> dict[str, Any]:
     return {"messages": rendered, "next": page.next}
 
 
-def read_memory(
-    connection: Connection, conversation: ConversationRow, *, default_policy: str | None
-) -> dict[str, Any]:
-    """What the memory of a conversation holds, on all its branches, each policy's view of the
-    newest one, and where it lives. default_policy is shown where no turn tells which policy it
-    had. migration: of the backend that its next turn may go to, null where it waits for none."""
-    rows = chapter_rows.all_chapters(connection, conversation.pk)
-    progress = find_progress(connection, conversation)
-    return {
-        "backend": conversation.backend,
-        "route": conversation.route,
-        "migration": None if progress is None else progress.as_json(),
-        "chapters": _chapters(connection, rows),
-        "threads": [],
-        "quarantine": _quarantine(connection, conversation.pk),
-        "views": _views(connection, conversation, default_policy),
-        "jobs": list_jobs_of(connection, conversation.pk),
-    }
-
-
-def _chapters(connection: Connection, rows: Sequence[ChapterRow]) -> list[dict[str, Any]]:
-    written = [row for row in rows if row.version_pk is not None]
-    ids = message_ids(connection, [pk for row in written for pk in (row.first_pk, row.last_pk)])
-    return [
-        {
-            "id": row.id,
-            "first": ids[row.first_pk],
-            "last": ids[row.last_pk],
-            "source_chars": row.source_chars,
-            "text": row.text,
-            "origin": row.origin,
-            "backend": row.backend,
-            "created_at": iso(row.written_ms or row.created_ms),
-        }
-        for row in written
-    ]
-
-
-def message_ids(connection: Connection, pks: Iterable[int]) -> dict[int, str]:
-    """The ids of messages by their row numbers."""
-    wanted = sorted(set(pks))
-    found: dict[int, str] = {}
-    for start in range(0, len(wanted), _LOOKUP):
-        part = select(messages.c.pk, messages.c.id).where(
-            messages.c.pk.in_(wanted[start : start + _LOOKUP])
-        )
-        found.update((row.pk, row.id) for row in connection.execute(part))
-    return found
-
-
-def _quarantine(connection: Connection, conversation_pk: int) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        select(
-            quarantine.c.reasons,
-            quarantine.c.kind,
-            quarantine.c.backend,
-            quarantine.c.text,
-            quarantine.c.finish_reason,
-            quarantine.c.created_ms,
-        )
-        .where(quarantine.c.conversation_pk == conversation_pk)
-        .order_by(quarantine.c.pk)
-    )
-    return [
-        {
-            "reasons": json.loads(row.reasons),
-            "kind": row.kind,
-            "backend": row.backend,
-            "text": row.text,
-            "finish_reason": row.finish_reason,
-            "created_at": iso(row.created_ms),
-        }
-        for row in rows
-    ]
-
-
-def _views(
-    connection: Connection, conversation: ConversationRow, default_policy: str | None
-) -> list[dict[str, Any]]:
-    if conversation.head_pk is None:
-        return []
-    head = node_by_pk(connection, conversation.head_pk)
-    current = _last_policy(connection, conversation.pk) or default_policy
-    folded = connection.execute(
-        select(folds.c.policy).where(folds.c.conversation_pk == conversation.pk).distinct()
-    ).scalars()
-    views = []
-    for policy in sorted({*folded, *([current] if current else [])}):
-        view = _view(connection, conversation.pk, policy, head)
-        if view["border"] is not None or policy == current:
-            views.append(view)
-    return views
-
-
-def _last_policy(connection: Connection, conversation_pk: int) -> str | None:
-    return connection.execute(
-        select(attempts.c.policy)
-        .where(attempts.c.conversation_pk == conversation_pk)
-        .order_by(attempts.c.pk.desc())
-        .limit(1)
-    ).scalar()
-
-
-def _view(connection: Connection, conversation_pk: int, policy: str, head: Node) -> dict[str, Any]:
-    fold = fold_rows.deepest_fold(connection, conversation_pk, policy, head)
-    border_depth = fold.border_depth if fold else 0
-    gist = gist_rows.gist_by_pk(connection, fold.gist_pk) if fold and fold.gist_pk else None
-    coming = chapter_rows.chapter_row(connection, conversation_pk, head, above=border_depth)
-    return {
-        "policy": policy,
-        "border": message_ids(connection, [fold.border_pk])[fold.border_pk] if fold else None,
-        "gist": gist.text if gist else None,
-        "memory_chars": fold.memory_chars if fold else 0,
-        "verbatim_chars": head.cum_chars - (fold.border_cum if fold else 0),
-        "debt_chars": sum(row.source_chars for row in coming if row.version_pk is None),
-    }
-
-
-def list_jobs_of(connection: Connection, conversation_pk: int) -> list[dict[str, Any]]:
-    """The background work of one conversation, oldest first, done work among it."""
-    rows = connection.execute(
-        select(jobs).where(jobs.c.conversation_pk == conversation_pk).order_by(jobs.c.pk)
-    )
-    return [_job(row) for row in rows]
-
-
 def list_jobs(
     connection: Connection,
     owner_pks: Collection[int] | None,
@@ -382,12 +250,12 @@ def list_jobs(
     if not with_done:
         statement = statement.where(jobs.c.state != "done")
     return [
-        {**_job(row), "conversation": row.conversation, "policy": row.policy}
+        {**render_job(row), "conversation": row.conversation, "policy": row.policy}
         for row in connection.execute(statement)
     ]
 
 
-def _job(row: Row[Any]) -> dict[str, Any]:
+def render_job(row: Row[Any]) -> dict[str, Any]:
     return {
         "id": row.key,
         "kind": row.kind,

@@ -17,6 +17,9 @@ from tests.gateway.api.conftest import Door, Opener
 from tests.gateway.seeds import NOW, add_conversation, add_memory, extend, talk
 
 UNKNOWN = "conv_" + "0" * 24
+NO_LEDGER: dict[str, list[Any]] = {
+    name: [] for name in ("facts", "claims", "threads", "quotes", "notes", "deleted", "pins")
+}
 
 
 async def pages(door: Door, id: str, limit: int, **query: str) -> list[list[dict[str, Any]]]:
@@ -194,6 +197,32 @@ async def test_memory_as_designed(door: Door) -> None:
         "origin": "model",
         "backend": "local-glm",
         "created_at": "2023-11-14T22:13:20.000Z",
+        "version": 1,
+        "versions": [
+            {
+                "version": 1,
+                "text": "They met.",
+                "origin": "model",
+                "backend": "local-glm",
+                "prompt": "1",
+                "created_at": "2023-11-14T22:13:20.000Z",
+            }
+        ],
+        "on_path": True,
+    }
+    (gist,) = answer["gists"]
+    assert gist.pop("id").startswith("gist_")
+    assert len(gist.pop("versions")) == 1
+    assert gist == {
+        "policy": "local-fold",
+        "last": nodes[1].id,
+        "text": "gist: They met.",
+        "origin": "model",
+        "backend": "local-glm",
+        "created_at": "2023-11-14T22:13:20.000Z",
+        "version": 1,
+        "retired": False,
+        "on_path": True,
     }
     (job,) = answer["jobs"]
     assert job.pop("id").startswith("chapter:")
@@ -203,15 +232,22 @@ async def test_memory_as_designed(door: Door) -> None:
         "attempts": 1,
         "run_at": "2023-11-14T22:13:50.000Z",
         "error": "refusal",
+        "on_path": True,
     }
-    del answer["chapters"], answer["jobs"]
+    (refused,) = answer["quarantine"]
+    assert refused.pop("chapter").startswith("chap_")
+    del answer["chapters"], answer["gists"], answer["jobs"]
     assert answer == {
         "backend": None,
         "route": None,
         "migration": None,
-        "threads": [],
+        "head": nodes[-1].id,
+        **NO_LEDGER,
+        "profile": [],
+        "documents": [],
         "quarantine": [
             {
+                "on_path": True,
                 "reasons": ["refusal"],
                 "kind": "chapter",
                 "backend": "local-glm",
@@ -228,20 +264,26 @@ async def test_memory_as_designed(door: Door) -> None:
                 "memory_chars": 321,
                 "verbatim_chars": 60 - 20,
                 "debt_chars": 20,
+                "kind": "fold",
+                "on_path": True,
             }
         ],
     }
 
 
 async def test_a_conversation_without_memory_shows_its_models_policy(door: Door) -> None:
-    conversation, _ = door.store.writing(add_conversation, talk(2))
+    conversation, nodes = door.store.writing(add_conversation, talk(2))
     answer = (await door.get(f"/api/conversations/{conversation.id}/memory")).json()
     assert answer == {
         "backend": None,
         "route": None,
         "migration": None,
+        "head": nodes[-1].id,
         "chapters": [],
-        "threads": [],
+        "gists": [],
+        **NO_LEDGER,
+        "profile": [],
+        "documents": [],
         "quarantine": [],
         "views": [
             {
@@ -251,6 +293,8 @@ async def test_a_conversation_without_memory_shows_its_models_policy(door: Door)
                 "memory_chars": 0,
                 "verbatim_chars": 40,
                 "debt_chars": 0,
+                "kind": None,
+                "on_path": True,
             }
         ],
         "jobs": [],
