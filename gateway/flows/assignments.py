@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from gateway.prompts.summary import Form, Prompt, ask_chapter, ask_gist, render_lines
+from gateway.prompts.summary import (
+    Form,
+    Prompt,
+    ask_chapter,
+    ask_gist,
+    prompt_chars,
+    render_lines,
+)
 from policies.chapters import group_lines
+from policies.ledger.values import NOTHING, Entries
 from policies.values import Line
 
 # The judge's patterns in six languages take a sixth of a second to compile: it is imported where
@@ -19,6 +27,15 @@ GIST_SLACK = 1.25
 """How much longer than asked a gist may be: it stands in every prompt from then on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was accepted: the text, and what is told beside it and borne out. Entries name the
+    messages of the whole span."""
+
+    text: str
+    entries: Entries = NOTHING
+
+
 class Piece(Protocol):
     """What one call is about."""
 
@@ -28,6 +45,9 @@ class Piece(Protocol):
     def ask(self, asked_chars: int, form: Form, draw: int, seed: int | None) -> Prompt: ...
 
     def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict: ...
+
+    def ground(self, verdict: Verdict) -> Entries:
+        """What an accepted answer tells beside its prose and the quoted text bears out."""
 
 
 class Assignment(Protocol):
@@ -45,6 +65,10 @@ class Assignment(Protocol):
     @property
     def text(self) -> str: ...
 
+    @property
+    def overhead(self) -> int:
+        """What a prompt holds beside the quoted text, in characters."""
+
     def cut(self, limit: int | None) -> Sequence[Piece]:
         """The pieces, of at most `limit` characters each. Raises ValueError where none can be."""
 
@@ -55,6 +79,7 @@ class SpanPiece:
 
     lines: tuple[Line, ...]
     language: str | None
+    threads: tuple[tuple[int, str], ...] = ()
 
     @property
     def text(self) -> str:
@@ -68,6 +93,7 @@ class SpanPiece:
             form=form,
             draw=draw,
             seed=seed,
+            threads=self.threads,
         )
 
     def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
@@ -77,24 +103,36 @@ class SpanPiece:
             output, self.lines, finish_reason=finish_reason, asked_chars=asked_chars
         )
 
+    def ground(self, verdict: Verdict) -> Entries:
+        from policies.ledger.grounding import ground
+
+        return ground(verdict.beside, self.lines, {number for number, _ in self.threads})
+
 
 @dataclass(frozen=True, slots=True)
 class ChapterAssignment:
-    """A chapter to be written from the lines of its span; split: the most for one call."""
+    """A chapter to be written from the lines of its span; split: the most for one call; threads:
+    the open ones, by number."""
 
     lines: tuple[Line, ...]
     language: str | None
     length: int
     split: int
+    threads: tuple[tuple[int, str], ...] = ()
     purpose: Literal["summary"] = "summary"
 
     @property
     def text(self) -> str:
         return render_lines(self.lines)
 
+    @property
+    def overhead(self) -> int:
+        return prompt_chars(self.language, self.threads)
+
     def cut(self, limit: int | None) -> Sequence[SpanPiece]:
         most = self.split if limit is None else min(self.split, limit)
-        return [SpanPiece(tuple(group), self.language) for group in group_lines(self.lines, most)]
+        groups = group_lines(self.lines, most)
+        return [SpanPiece(tuple(group), self.language, self.threads) for group in groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +147,10 @@ class GistAssignment:
     @property
     def text(self) -> str:
         return "\n\n".join(self.notes)
+
+    @property
+    def overhead(self) -> int:
+        return prompt_chars(self.language)
 
     def cut(self, limit: int | None) -> Sequence[GistAssignment]:
         if limit is not None and len(self.text) > limit:
@@ -135,3 +177,7 @@ class GistAssignment:
         if verdict.accepted and len(verdict.text) > GIST_SLACK * self.length:
             return reject("long")
         return verdict
+
+    def ground(self, verdict: Verdict) -> Entries:
+        """Nothing: a gist tells what its chapters told."""
+        return NOTHING

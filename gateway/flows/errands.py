@@ -27,6 +27,7 @@ from gateway.store.origins import Origin, find_origin
 from gateway.trail import learn_conversation
 from policies.generations import GREAT_STACK
 from policies.language import language_of
+from policies.ledger.threads import choose_threads
 from policies.retries import Cause, plan_retry
 from policies.schema import Policy
 from policies.standin import condense, write_stand_in
@@ -37,13 +38,15 @@ log = logging.getLogger("foldgate.upkeep")
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A claimed job, ready to run: what to write, and what to do without a model."""
+    """A claimed job, ready to run: what to write, what to do without a model, and how a text is
+    stored."""
 
     held: Held
     policy: Policy
     origin: Origin
     work: Assignment
     stand_in: Callable[[], str | None]
+    save: Callable[..., bool]
 
 
 class Errands:
@@ -114,7 +117,8 @@ class Errands:
             await self._park(held, "empty", "its span says nothing")
             return None
         stand_in = partial(_chapter_stand_in, work.lines, policy.chapters.length)
-        return _Task(held, policy, origin, work, stand_in)
+        save = partial(rows.save_chapter, pks=found.pks, learns=policy.profile.learn)
+        return _Task(held, policy, origin, work, stand_in, save)
 
     async def _prepare_gist(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
         found = await self._ctx.store.read(rows.load_gist, held.job, origin)
@@ -127,7 +131,8 @@ class Errands:
         told = {**held.job.payload, "chapters": list(found.sources)}
         held = replace(held, job=replace(held.job, payload=told))
         work = GistAssignment(found.notes, language_of("\n".join(found.notes)), policy.gist.length)
-        return _Task(held, policy, origin, work, partial(_gist_stand_in, found, policy))
+        stand_in = partial(_gist_stand_in, found, policy)
+        return _Task(held, policy, origin, work, stand_in, rows.save_gist)
 
     async def _play(self, task: _Task) -> None:
         """One round over the summarizers, and its end.
@@ -155,7 +160,7 @@ class Errands:
         )
         outcome = await self._write(round_)
         if isinstance(outcome, Draft):
-            await self._save(task.held, outcome)
+            await self._save(task, outcome)
             return
         for failure in outcome:
             if failure.cause == "final":
@@ -208,11 +213,11 @@ class Errands:
         now_ms = self._ctx.clock.now_ms()
         await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
 
-    async def _save(self, held: Held, draft: Draft) -> None:
+    async def _save(self, task: _Task, draft: Draft) -> None:
+        held = task.held
         self._settle(held.job)
-        save = rows.save_chapter if held.job.kind == "chapter" else rows.save_gist
         now_ms = self._ctx.clock.now_ms()
-        if not await self._ctx.store.write(save, held, draft, now_ms):
+        if not await self._ctx.store.write(task.save, held, draft, now_ms):
             log.info("%s: its result came too late and is dropped", held.job.key)
             return
         self._ctx.meters.chapter_stored(held.job.kind, draft.took_ms / 1000)
@@ -280,9 +285,11 @@ class Errands:
 
 
 def _chapter_work(found: ChapterRows, policy: Policy) -> ChapterAssignment:
-    lines = tuple(span_lines(found.raws))
-    language = language_of("\n".join(line.text for line in lines))
-    return ChapterAssignment(lines, language, policy.chapters.length, policy.chapters.split)
+    lines = tuple(span_lines(found.raws, policy.reply_fields))
+    text = "\n".join(line.text for line in lines)
+    threads = choose_threads(found.threads, text)
+    chapters = policy.chapters
+    return ChapterAssignment(lines, language_of(text), chapters.length, chapters.split, threads)
 
 
 def _chapter_stand_in(lines: Sequence[Line], length: int) -> str:

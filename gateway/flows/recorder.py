@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.flows.assignments import Assignment, Piece
+from gateway.flows.assignments import Assignment, Piece, Told
 from gateway.meters import Meters
-from gateway.prompts.summary import Form, Prompt, prompt_chars
+from gateway.prompts.summary import TOOL, Form, Prompt
 from gateway.wire.replies import ReplyBuilder
 from policies.budget import first_ratio
-from policies.messages import whole_letters
+from policies.ledger.values import NOTHING, Entries, join_entries
+from policies.messages import tool_calls, whole_letters
 from policies.retries import Cause, draw_share
 from policies.schema.policy import Summaries
 
@@ -55,19 +56,37 @@ _IN_VAIN = frozenset({FaultKind.EMPTY, FaultKind.INTERRUPTED, FaultKind.MALFORME
 _FINAL = frozenset({FaultKind.REFUSED, FaultKind.BAD_REQUEST, FaultKind.OVERFLOW})
 """Faults that the same bytes will meet again, whenever they are sent."""
 
-_SIMPLER: dict[Form, Form] = {"grammar": "object", "schema": "object", "object": "prose"}
+_SIMPLER: dict[Form, Form] = {
+    "grammar": "object",
+    "schema": "object",
+    "object": "tool",
+    "tool": "prose",
+}
 """How else to demand the frame after a request was refused: other bytes, not the same again."""
+
+_DEMANDS: dict[Form, str] = {
+    "grammar": "response_format",
+    "schema": "response_format",
+    "object": "response_format",
+    "tool": "tools",
+}
+"""The field of a request that demands the frame."""
+
+_CALLED = ("tool_calls", "function_call")
+"""How an answer ends that is a whole call of a tool."""
 
 _SEEDED = frozenset({"llama_cpp", "scripted"})
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An accepted text, who wrote it, and how long the calls of its round took in all."""
+    """An accepted text, who wrote it, how long the calls of its round took in all, and what is told
+    beside it."""
 
     text: str
     backend: str
     took_ms: int
+    entries: Entries = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +197,16 @@ class Recorder:
         failures: list[Failure] = []
         for backend in round_.order:
             outcome = await self._write_with(backend, round_)
-            if isinstance(outcome, str):
+            if isinstance(outcome, Told):
                 self._counts.accepted += 1
-                return Draft(outcome, backend.name, round(sum(round_.calls) * 1000))
+                took_ms = round(sum(round_.calls) * 1000)
+                return Draft(outcome.text, backend.name, took_ms, outcome.entries)
             failures.append(outcome)
             if sum(failure.kind == FaultKind.REFUSED for failure in failures) > 1:
                 break
         return failures
 
-    async def _write_with(self, backend: Backend, round_: Round) -> str | Failure:
+    async def _write_with(self, backend: Backend, round_: Round) -> Told | Failure:
         room = await self._measure(backend, round_)
         limit = room.limit
         if limit is not None and limit < LEAST_CHARS:
@@ -198,7 +218,7 @@ class Recorder:
             except ValueError as error:
                 return Failure(backend.name, "window", f"{backend.name}: {error}", "outage")
             outcome = await self._write_pieces(backend, round_, room, pieces)
-            if isinstance(outcome, str) or outcome.kind != FaultKind.OVERFLOW:
+            if isinstance(outcome, Told) or outcome.kind != FaultKind.OVERFLOW:
                 return outcome
             limit = max(len(piece.text) for piece in pieces) // 2
             if limit < LEAST_CHARS:
@@ -218,14 +238,14 @@ class Recorder:
         if window is None:
             return _Room(None, most, most, density)
         output = min(most, max(window // 4, 256))
-        fixed = MARGIN_TOKENS + int(prompt_chars(work.language) / ratio)
+        fixed = MARGIN_TOKENS + int(work.overhead / ratio)
         limit = int((window - output - fixed) * ratio)
         return _Room(limit, output, min(most, window // 2), density)
 
     async def _write_pieces(
         self, backend: Backend, round_: Round, room: _Room, pieces: Sequence[Piece]
-    ) -> str | Failure:
-        texts: list[str] = []
+    ) -> Told | Failure:
+        told: list[Told] = []
         share = max(LEAST_ASKED, round_.work.length // max(1, len(pieces)))
         for index, piece in enumerate(pieces):
             asked = min(share, max(LEAST_ASKED, len(piece.text) // 2))
@@ -234,13 +254,22 @@ class Recorder:
             outcome = await drawing.run()
             if isinstance(outcome, Failure):
                 return outcome
-            texts.append(outcome)
-        return "\n\n".join(texts)
+            told.append(outcome)
+        text = "\n\n".join(each.text for each in told)
+        return Told(text, join_entries([each.entries for each in told]))
 
     def form(self, backend: Backend) -> Form:
         """How the frame is demanded of a backend; learned where it refused another way."""
         usual: Form = "grammar" if backend.kind in _SEEDED else "schema"
         return self._forms.get(backend.name, usual)
+
+    def fit_form(self, backend: Backend, form: Form) -> Form:
+        """The form, or where the backend passes none of it on to its model, another: nothing would
+        hold an answer to the frame then."""
+        demand = _DEMANDS.get(form)
+        if demand is None or demand not in backend.dropped_params({demand: {}}):
+            return form
+        return self.fit_form(backend, "prose" if form == "tool" else "tool")
 
     def learn_form(self, backend: Backend, form: Form) -> None:
         """Keep to the form in which a backend took a request, after it refused another."""
@@ -253,6 +282,10 @@ class Recorder:
             piece.judge, answer.output, answer.finish_reason, asked
         )
         return verdict
+
+    async def ground(self, piece: Piece, verdict: Verdict) -> Entries:
+        entries: Entries = await self._offload(piece.ground, verdict)
+        return entries
 
     @property
     def counts(self) -> Counts:
@@ -273,7 +306,7 @@ class _Drawing:
     form: Form
     draw: int = 0
 
-    async def run(self) -> str | Failure:
+    async def run(self) -> Told | Failure:
         output_tokens = self.room.output
         while True:
             answer = await self._ask(output_tokens)
@@ -284,7 +317,8 @@ class _Drawing:
             verdict = await self._judge(answer)
             if verdict.accepted:
                 self.recorder.meters.summary_accepted(self.backend.name, self.round.kind)
-                return _storable(verdict.text)
+                entries = await self.recorder.ground(self.piece, verdict)
+                return Told(_storable(verdict.text), entries)
             await self._reject(verdict.reasons, answer.output, answer.finish_reason)
             if self.draw == self.round.rules.redraws:
                 return self._failed(verdict.reasons[0], "judged out: " + ", ".join(verdict.reasons))
@@ -296,6 +330,7 @@ class _Drawing:
 
     async def _ask(self, output_tokens: int) -> _Answer | UpstreamFault:
         round_, name = self.round, self.backend.name
+        self.form = self.recorder.fit_form(self.backend, self.form)
         seed = int(draw_share(f"{round_.key}:{round_.attempt}:{self.index}:{self.draw}") * 2**31)
         prompt = self.piece.ask(
             self.asked,
@@ -365,6 +400,8 @@ class _Drawing:
             return None
         if fault.kind is FaultKind.BAD_REQUEST and self.form in _SIMPLER:
             self.form = _SIMPLER[self.form]
+            if self.form == "tool" and self.backend.kind == "llama_cpp":
+                self.form = "prose"  # its tools are a grammar too, and ask for a template beside
             return None
         cause: Cause = "outage"
         if fault.kind in _FINAL:
@@ -388,11 +425,16 @@ class _Drawing:
 
 
 def _read(parsed: dict[str, Any], reply: ReplyBuilder) -> _Answer:
-    """The raw answer: content as it came, never the reasoning in its place."""
+    """The raw answer: content as it came, never the reasoning in its place; where the frame was a
+    tool's, what the tool was called with."""
     choices = parsed.get("choices") or [{}]
-    content = (choices[0].get("message") or {}).get("content")
+    message = choices[0].get("message") or {}
+    content, finish = message.get("content"), reply.finish_reason
     output = content if isinstance(content, str) else reply.text
-    return _Answer(output, reply.finish_reason, reply.prompt_tokens)
+    for _, name, arguments in tool_calls(message):
+        if name == TOOL:
+            return _Answer(arguments, "stop" if finish in _CALLED else finish, reply.prompt_tokens)
+    return _Answer(output, finish, reply.prompt_tokens)
 
 
 def _storable(text: str) -> str:

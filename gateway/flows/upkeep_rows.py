@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.flows.recorder import Draft, Rejected
+from gateway.flows.tellings import store_chapter
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.prompts.summary import PROMPT_VERSION
-from gateway.store import chapter_rows, fold_rows, gist_rows, quarantine, token_ratios, transcript
+from gateway.store import (
+    chapter_rows,
+    fold_rows,
+    gist_rows,
+    ledger,
+    quarantine,
+    token_ratios,
+    transcript,
+)
 from gateway.store.origins import Origin, find_origin
 
 
@@ -29,11 +38,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ChapterRows:
-    """What a chapter is made from. origin: of the text it has now, None without one."""
+    """What a chapter is made from: its messages, by row number and as they came. origin: of the
+    text it has now, None without one. threads: by number, those that were open before it."""
 
     pk: int
+    pks: tuple[int, ...]
     raws: tuple[str, ...]
     origin: str | None
+    threads: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,17 @@ def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
     if chapter is None:
         return None
     rows = transcript.path_between(connection, chapter.last_pk, chapter.first_depth - 1)
-    return ChapterRows(chapter.pk, tuple(row.raw for row in rows), chapter.origin)
+    head = transcript.node_by_pk(connection, chapter.last_pk)
+    threads = ledger.open_threads(
+        connection, job.conversation_pk, head, up_to_depth=chapter.first_depth - 1
+    )
+    return ChapterRows(
+        chapter.pk,
+        tuple(row.pk for row in rows),
+        tuple(row.raw for row in rows),
+        chapter.origin,
+        tuple((row.number, row.text) for row in threads if row.number is not None),
+    )
 
 
 def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows | None:
@@ -173,25 +195,33 @@ def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
     return sum(len(row.text or "") for row in rows if row.last_depth <= border)
 
 
-def save_chapter(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
-    """Store a chapter's text and finish its job; False where the lease is lost, or where its owner
-    wrote one meanwhile, which stays."""
+def save_chapter(
+    connection: Connection,
+    held: Held,
+    draft: Draft,
+    now_ms: int,
+    *,
+    pks: Sequence[int],
+    learns: bool,
+) -> bool:
+    """Store a chapter's text with what is told beside it and finish its job; False where the lease
+    is lost, or where its owner wrote one meanwhile, which stays.
+
+    pks: the messages of its span; learns: facts go into the owner's profile too."""
     job = held.job
     if not queue.held(connection, job.pk, held.lease):
         return False
     if _is_overruled(connection, job):
         queue.complete(connection, job.pk, held.lease, now_ms)
         return False
-    chapter_rows.add_version(
+    store_chapter(
         connection,
         job.conversation_pk,
         int(job.payload["chapter"]),
-        text=draft.text,
-        origin="model",
-        backend=draft.backend,
-        prompt=PROMPT_VERSION,
+        draft,
+        pks=pks,
+        learns=learns,
         now_ms=now_ms,
-        took_ms=draft.took_ms,
     )
     return queue.complete(connection, job.pk, held.lease, now_ms)
 

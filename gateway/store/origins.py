@@ -44,3 +44,10 @@ def find_origin(connection: Connection, conversation_pk: int) -> Origin | None:
     latest = connection.execute(_LATEST, {"conversation": conversation_pk}).first()
     backend, policy = (None, None) if latest is None else (latest[0], latest[1])
     return Origin(found[3], found[0], found[1], backend, policy, bool(found[2]))
+
+
+def owner_of(connection: Connection, conversation_pk: int) -> int | None:
+    """The row number of a conversation's owner; None where the conversation is gone."""
+    found = select(conversations.c.owner_pk).where(conversations.c.pk == conversation_pk)
+    owner_pk: int | None = connection.execute(found).scalar()
+    return owner_pk

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from policies.messages import whole_letters
+
 MOST_ITEMS = 24
 """Items of one list that are read: more than a chapter of 32,000 characters has to tell."""
 
@@ -60,6 +62,7 @@ def _rows(value: object, names: tuple[str, ...], main: str) -> Iterator[tuple[st
 
 def _plain(value: object) -> str:
     text = " ".join(value.split()) if isinstance(value, str) else ""
+    text = whole_letters(text).replace("\x00", "\ufffd")
     return "" if text.casefold() in _NONE else text
 
 

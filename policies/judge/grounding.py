@@ -64,7 +64,7 @@ def _names_nobody(prose: str, speakers: frozenset[str]) -> bool:
 
 def _invents(prose: str, heard: Heard) -> bool:
     told_names = names_in(prose)
-    invented = [name for name in told_names if not _is_known(name, heard.words)]
+    invented = [name for name in told_names if not is_known_name(name, heard.words)]
     told_figures = values(fold(prose))
     strange_figures = {figure for figure in told_figures if len(figure) > 1}
     if strange_figures:
@@ -88,7 +88,8 @@ def names_in(text: str) -> set[str]:
     return found - _NO_NAMES
 
 
-def _is_known(name: str, heard: frozenset[str]) -> bool:
+def is_known_name(name: str, heard: frozenset[str]) -> bool:
+    """Say whether a folded name was heard, in whatever form: nicknames, plurals, endings."""
     if name in heard:
         return True
     if _CYRILLIC.search(name):

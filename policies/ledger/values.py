@@ -1,6 +1,7 @@
 """What a chapter tells beside its prose, grounded: values of the ledger."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 MOST_CHARS = 300
 """The longest fact, claim, truth or thread, in characters: each is one sentence."""
@@ -50,19 +51,24 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """All of one chapter. resolved: the numbers of threads that were open before it. dropped: how
-    many further entries were told that nothing bears out."""
+    """All of one chapter. resolved: the numbers of threads that were open before it."""
 
     facts: tuple[Fact, ...] = ()
     claims: tuple[Claim, ...] = ()
     opened: tuple[Thread, ...] = ()
     resolved: tuple[int, ...] = ()
     quotes: tuple[Quote, ...] = ()
-    dropped: int = 0
-
-    def __bool__(self) -> bool:
-        """Whether anything is told or resolved."""
-        return any(getattr(self, field.name) for field in fields(self) if field.name != "dropped")
 
 
 NOTHING = Entries()
+
+
+def join_entries(parts: Sequence[Entries]) -> Entries:
+    """What the pieces of one span tell, as one, in their order; nothing twice."""
+    return Entries(
+        facts=tuple(dict.fromkeys(fact for part in parts for fact in part.facts)),
+        claims=tuple(dict.fromkeys(claim for part in parts for claim in part.claims)),
+        opened=tuple(dict.fromkeys(thread for part in parts for thread in part.opened)),
+        resolved=tuple(dict.fromkeys(number for part in parts for number in part.resolved)),
+        quotes=tuple(dict.fromkeys(quote for part in parts for quote in part.quotes)),
+    )
