@@ -1,135 +1,99 @@
 """Attribution: is what a sentence tells of one speaker found only in another speaker's lines?
 
-For English alone: it needs to know which verbs answer another's news (a person who admires a boat
-has not sailed it). Measured on LoCoMo's hand-annotated conversations, with its 763 annotated
-facts: 3 of them were called misattributed, and 332 of the same with the two names exchanged; of
-its 81 session summaries 2. Other languages are left to the other rules.
+A true thing tied to the wrong person is the commonest fault of small summarizers, and no word
+overlap shows it. Each clause whose subject is a named speaker is held against what that speaker
+said; see grammars/ for what a subject is, and for the verbs that answer another's news (a person
+who admires a boat has not sailed it).
+
+Measured on LoCoMo's three development conversations, rejected of the texts as annotated and of
+the same with the two names exchanged: 0 and 70 of 81 session summaries, 3 and 367 of 763 facts
+of one sentence, 2 and 71 of 71 rows of four summaries against the four sessions together, 1 and
+108 of 184 events, which the rule was never tuned on; with one of two names in one sentence
+exchanged, 67 of 169 summaries.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from policies.judge.grammars import GRAMMARS
 from policies.judge.heard import Heard
-from policies.judge.language import is_english
-from policies.judge.reading import fold, sentences, unquote
-from policies.judge.terms import terms
+from policies.judge.language import guess_language
+from policies.judge.ownership import find_own_matters
+from policies.judge.reading import fold, unquote
+from policies.judge.subjects import Clause, Names, read_clauses
 
-_ROLES = frozenset({"user", "assistant", "system", "tool", "narrator", "gm", "ai", "bot", ""})
-_FOREIGN = {1: 2, 2: 3}
-"""How many words heard from another alone it takes: for a sentence about one person, about two."""
-_LEAST_TURNS = 4
-"""Lines from which a speaker's words are known well enough to miss one among them."""
-_PER_OWN = 3
-"""How many foreign words outweigh one of the person's own."""
-_LEAD = (
-    r"(?:(?:is|was|are|were|been|being|also|very|really|deeply|always|both|then|later|recently"
-    r"|that|he|she|they|to|feels?|felt|have|has|had|'s|'ve|'re|\w+ly),? )*"
-)
-_TOLD_TO = re.compile(
-    r"\b(?:is|was|are|were|has|had|have|needs?) to\b|\b(?:must|should|ought|may)\b"
-)
-"""What somebody is to do stands in the words of whoever said so."""
-_TOLD_THEM = re.compile(r"^(?:told|tells|informed|informs) (?:\w+ )?(?:that|about|of)\b")
-"""What somebody tells another is the teller's own: the listener is no part of it."""
-_ANSWERS = re.compile(
-    _LEAD + r"(?:impress|admir|prais|compl[ei]men|congratul|encourag|support|proud|thank|appreciat"
-    r"|ask|inquir|wonder|agree|acknowledg|offer|reassur|comfort|sympath|hear|see|look|interest"
-    r"|happy|glad|respon|replie|underst|remind|wish|hope|suggest|advis|belie|excit|relat|empath"
-    r"|note|recogni|learn|curious|reflect|find|found|enthus|amaz|think|thought|check|react"
-    r"|comment|value|inspired by|affirm|assur)"
-)
-_TOGETHER = re.compile(
-    _LEAD + r"(?:discuss|talk|chat|convers|catch|caught|spoke|speak|shar|reconnect|each|me[et]t?\b"
-    r"|plan|bond|exchang|reflect|express|agree|at |on |in |told|touch|enjoy|lov|appreciat|find"
-    r"|found|support|encourag|value|reminisc|look|consider|bring|brainstorm|explor|get|convey"
-    r"|emphas|highlight|acknowledg|connect)"
-)
-_MANNERS = frozenset(
-    stem[:5]
-    for stem in (
-        "excited expresses feels feeling happy glad proud grateful great amazing awesome shares"
-        " photo picture shows mentions loves looks enjoys experience important believes support"
-        " inspired talks passion love people things time highlights discuss working work forward"
-        " always encourages praised compliments sharing showed shared looking loved"
-    ).split()
-)
+_NO_PERSONS = frozenset(
+    "user assistant system tool function narrator gm dm ai bot game master"
+    " usuario usuaria asistente narrador narradora master máster director sistema"
+    " пользователь ассистент помощник рассказчик ведущий автор система"
+    " 用户 用戶 助手 助理 旁白 主持人 叙述者 系统 ユーザー 利用者 アシスタント 語り手"
+    " ナレーター ナレーション 進行役"
+    " 사용자 어시스턴트 해설 내레이터 진행자".split()
+) | {"", "game master"}
+"""Those who ask, serve or narrate: their words are about others."""
+_KNOWN_TURNS = 3
+_UNKNOWN = 1
+"""Of a speaker with fewer lines little is known: so many foreign matters more are asked for."""
+_PER_OWN = 2
+"""How many foreign matters outweigh one of the person's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """What is told (rest) of one or two speakers (people)."""
+@dataclass(slots=True)
+class _Balance:
+    """Matters of all clauses about one person each: the person's own, and another's alone."""
 
-    people: tuple[str, ...]
-    rest: str
+    own: set[str] = field(default_factory=set)
+    foreign: set[str] = field(default_factory=set)
 
 
 def is_misattributed(prose: str, heard: Heard) -> bool:
-    """Say whether an English clause ties to a speaker what only another speaker's lines hold.
+    """Say whether a telling ties to a speaker what only another speaker's lines hold.
 
-    Fewer than two named speakers whose words are known, or another language: no.
+    One clause is enough, or the balance of all. Fewer than two named speakers, or a language
+    without a grammar: no.
     """
     turns = Counter(fold(speaker).strip() for speaker, _ in heard.lines)
-    names = {name for name, count in turns.items() if count >= _LEAST_TURNS} - _ROLES
-    if len(names) < 2 or not is_english(prose):
+    persons = tuple(name for name in turns if name not in _NO_PERSONS)
+    told = fold(unquote(prose))
+    grammar = GRAMMARS.get(guess_language(told, heard.folded) or "")
+    if len(persons) < 2 or grammar is None:
         return False
-    alone = _words_of_their_own(heard.lines, names)
-    return any(_is_foreign(clause, alone) for clause in _clauses(fold(unquote(prose)), names))
+    names = Names(persons, grammar)
+    alone = find_own_matters(heard.lines, names)
+    spare = 0 if min(turns[name] for name in persons) >= _KNOWN_TURNS else _UNKNOWN
+    balance = _Balance()
+    if any(
+        _is_foreign(clause, names, alone, spare, balance) for clause in read_clauses(told, names)
+    ):
+        return True
+    least = grammar.least[2] + spare
+    return len(balance.foreign) >= least + _PER_OWN * len(balance.own)
 
 
-def _words_of_their_own(lines: Sequence[tuple[str, str]], names: set[str]) -> dict[str, set[str]]:
-    """Return for each speaker the words that nobody else said.
-
-    A question, a sentence with `you` or a name in it, a stage direction and a narrator's words
-    may tell of others: they are nobody's own.
-    """
-    said: dict[str, set[str]] = {name: set() for name in names}
-    shared = set().union(*map(terms, names))
-    of_others = re.compile(rf"\byou\b|\byour|[*?]|\b(?:{'|'.join(map(re.escape, names))})\b")
-    for speaker, text in lines:
-        name = fold(speaker).strip()
-        for sentence in sentences(fold(text)):
-            own = name in names and not of_others.search(sentence)
-            (said[name] if own else shared).update(terms(sentence))
-    return {
-        name: own.difference(shared, *(other for by, other in said.items() if by != name))
-        for name, own in said.items()
-    }
+def _is_foreign(
+    clause: Clause, names: Names, alone: dict[str, set[str]], spare: int, balance: _Balance
+) -> bool:
+    """Whether one clause alone is another's; what it holds is added to the balance."""
+    matters = _find_claim(clause, names)
+    met = {name: matters & own for name, own in alone.items()}
+    single = len(clause.people) == 1
+    least = names.grammar.least[0 if single else 1] + spare
+    for person in clause.people:
+        others = [found for name, found in met.items() if name != person]
+        if max(map(len, others)) >= least + _PER_OWN * len(met[person]):
+            return True
+        if single:
+            balance.own |= met[person]
+            balance.foreign.update(*others)
+    return False
 
 
-def _clauses(told: str, names: set[str]) -> Iterator[_Clause]:
-    any_name = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    joint = re.compile(rf"(?:,? (?:while|whereas|but)|, and) (?=(?:{any_name})\b)|; ")
-    start = re.compile(
-        rf"\W*(?:\w+ly,? |however,? |in fact,? )?"
-        rf"(?:(they)\b|({any_name})(?:'s)?\b(?:,? (?:and|&) ({any_name})\b)?)"
-    )
-    pair: tuple[str, ...] = ()
-    for sentence in sentences(told):
-        for clause in joint.split(sentence):
-            begun = start.match(clause)
-            if begun is None:
-                continue
-            they, first, second = begun.groups()
-            people = pair if they else (first, second) if second else (first,)
-            pair = people if len(people) == 2 else ()
-            if people:
-                yield _Clause(people, clause[begun.end() :].strip(" ,'"))
-
-
-def _is_foreign(clause: _Clause, alone: dict[str, set[str]]) -> bool:
-    others = [name for name in alone if name not in clause.people]
-    rest = _TOLD_THEM.sub("", clause.rest)
-    if any(re.search(rf"\b{re.escape(name)}\b", rest) for name in others):
-        return False
-    verbs = _TOGETHER if len(clause.people) == 2 else _ANSWERS
-    if verbs.match(rest) or _TOLD_TO.search(rest):
-        return False
-    told = terms(rest) - _MANNERS
-    counts = {name: len(told & own) for name, own in alone.items()}
-    return any(
-        max(count for name, count in counts.items() if name != person)
-        >= _FOREIGN[len(clause.people)] + _PER_OWN * counts[person]
-        for person in clause.people
-    )
+def _find_claim(clause: Clause, names: Names) -> set[str]:
+    """The matters of a clause, none where it is about another's news or names another."""
+    grammar = names.grammar
+    rest = names.fill(grammar.told_them).sub("", clause.rest)
+    others = (form for name, form in names.forms.items() if name not in clause.people)
+    answers = grammar.answers if len(clause.people) == 1 else grammar.together
+    if answers.search(rest) or any(form.search(rest) for form in others):
+        return set()
+    return grammar.matters(rest)

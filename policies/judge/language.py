@@ -18,6 +18,7 @@ _SCRIPTS = {
     "devanagari": re.compile("[\u0900-\u097f]"),
     "thai": re.compile("[\u0e00-\u0e7f]"),
 }
+_LANGUAGES = {"cyrillic": "ru", "hangul": "ko", "japanese": "ja", "chinese": "zh"}
 _COMMON = {
     "en": "the and of to was that with his her for she he they had were is it on as not by but",
     "es": "el la los las que de y en un una por con para se no su al del lo pero fue habia",
@@ -61,6 +62,22 @@ def is_english(text: str) -> bool:
     """Say whether the commonest words of a text are English ones."""
     guess = _latin_language(_plain(text))
     return guess is not None and guess[0] == "en"
+
+
+def guess_language(text: str, context: str) -> str | None:
+    """Return en, es, ru, zh, ja, ko, another code of Latin letters, or None where it is open.
+
+    context: more text of the same conversation; the words of both tell apart what is written
+    with Latin letters.
+    """
+    shares = _shares(text, certain=0.04)
+    if not shares:
+        return None
+    script = max(shares, key=lambda name: shares[name])
+    if script == "latin":
+        guess = _latin_language(_plain(f"{text}\n{context}"))
+        return guess[0] if guess else None
+    return _LANGUAGES.get(script)
 
 
 def leans(text: str) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from policies.judge.attribution import is_misattributed
 from policies.judge.continuation import is_continuation
 from policies.judge.echo import is_echo, measure_copied
 from policies.judge.ending import is_cut
@@ -596,98 +595,6 @@ def test_an_answered_question_is_no_chapter() -> None:
 
 
 # Attribution
-
-REGATTA = Heard(
-    [
-        ("Nell", "I bought an old sailing dinghy on Saturday."),
-        ("Oscar", "Congratulations! I spent Saturday baking sourdough with rye."),
-        ("Nell", "The varnish was peeling, so I sanded the whole hull."),
-        ("Oscar", "My oven broke halfway. Grandmother lent me hers."),
-        ("Nell", "Have you ever sailed?"),
-        ("Oscar", "Never. I entered a pastry contest in Ghent instead."),
-        ("Nell", "The regatta starts in June. I want a new mainsail before that."),
-        ("Oscar", "You should ask your uncle for canvas, Nell."),
-        ("Narrator", "Rain drums on the roof of the harbour cafe."),
-    ]
-)
-
-
-@pytest.mark.parametrize(
-    ("prose", "wrong"),
-    [
-        (
-            "Nell bought an old dinghy and sanded the hull. Oscar was baking sourdough at"
-            " his home.",
-            False,
-        ),
-        (
-            "Oscar sanded the whole hull of a dinghy. Nell was at home, and it was the day"
-            " of the rain.",
-            True,
-        ),
-        (
-            "The day was wet. Nell and Oscar sanded the varnish off the hull of the dinghy"
-            " by the cafe.",
-            True,
-        ),
-        (
-            "Nell and Oscar met. They sanded the varnish off the hull of the dinghy in the"
-            " rain of June.",
-            True,
-        ),
-        (
-            "Nell and Oscar talked of the varnish, the hull and the dinghy, and of the"
-            " regatta to come.",
-            False,
-        ),
-        (
-            "They sanded the varnish off the hull of the dinghy, and it was the best day"
-            " of the year.",
-            False,
-        ),
-        (
-            "Oscar admired the varnish on the hull of the dinghy, and he was not in the"
-            " boat that day.",
-            False,
-        ),
-        (
-            "Oscar heard from Nell that the varnish on the hull of the dinghy was old, and"
-            " it was so.",
-            False,
-        ),
-        (
-            "Oscar was in the rain, and Nell spent the day on sourdough with rye from the oven.",
-            True,
-        ),
-        (
-            "Oscar told Nell that the varnish on the hull of the dinghy was old, and it was so.",
-            True,
-        ),
-        (
-            "Nell is to ask for canvas, and the sourdough with rye is for the pastry"
-            " contest in June.",
-            False,
-        ),
-        (
-            "Rain was on the roof. Oscar was in the harbour cafe, and the rain was on the"
-            " roof of it.",
-            False,
-        ),
-        (
-            "Oscar schliff den Rumpf der Jolle ab, und Nell war zu Hause und backte das"
-            " Brot im Ofen.",
-            False,
-        ),
-    ],
-)
-def test_attribution(prose: str, wrong: bool) -> None:
-    assert is_misattributed(prose, REGATTA) is wrong
-
-
-def test_attribution_needs_two_known_speakers() -> None:
-    wrong = "Oscar sanded the whole hull of a dinghy. Nell was at home, and it was the day of rain."
-    assert not is_misattributed(wrong, Heard(REGATTA.lines[:4]))
-    assert not is_misattributed(wrong, Heard([("user", text) for text in REGATTA.texts]))
 
 
 def test_a_telling_that_names_nobody_must_keep_closer_to_its_source() -> None:
