@@ -1,12 +1,12 @@
 """What to look for, taken from the newest user message and the reply before it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
 from policies.recall.terms import Word, read_words
-from policies.recall.words import KIN_TALK, SMALL_TALK, STOP_WORDS, WEAK_HAN
+from policies.recall.words import DATES, KIN_TALK, SMALL_TALK, STOP_WORDS, WEAK_HAN
 
 MOST_TERMS = 24
 """Terms of one query: each costs a posting list."""
@@ -22,8 +22,9 @@ _KANA = regex.compile(r"[\p{Hiragana}ー]")
 _BESIDE_A_QUESTION = 0.6
 _TALK = 0.5
 _OF_PREVIOUS = 0.25
-_SINGLE, _HANGUL_PAIR = 0.35, 0.3
+_SINGLE, _HANGUL_PAIR, _HANGUL_WORD = 0.35, 0.45, 0.6
 _MIXED_PAIR, _WEAK_PAIR = 0.6, 0.3
+_NEED = {"word": 1.0, "pair": 0.4, "single": 0.0}
 _ENOUGH_OWN, _MOST_PREVIOUS = 4, 8
 
 
@@ -31,13 +32,16 @@ _ENOUGH_OWN, _MOST_PREVIOUS = 4, 8
 class QueryTerm:
     """One word to look for.
 
-    forms: the terms under which it may stand. weight: what it tells of the subject, up to 1.
+    forms: the terms under which it may stand. weight: what it tells of the subject, up to 1. need:
+    how much is missing where nothing holds it, up to 1: letters that stand beside each other by
+    chance, and forms of a word that nobody else uses, are no loss.
     name: it looks like a name. own: it stands in the newest message and is no small talk, so that
     it may be a reason to recall something.
     """
 
     forms: tuple[str, ...]
     weight: float
+    need: float = 1.0
     name: bool = False
     own: bool = True
 
@@ -75,7 +79,7 @@ def build_query(question: str, previous: str = "") -> Query:
         helping = [term for term in _weigh(previous[-_PREVIOUS_CHARS:], _OF_PREVIOUS) if term.own]
         for term in helping[:_MOST_PREVIOUS]:
             if term.forms[0] not in found:
-                found[term.forms[0]] = QueryTerm(term.forms, term.weight, own=False)
+                found[term.forms[0]] = replace(term, own=False)
     best = sorted(found.values(), key=lambda term: (not term.own, -term.weight))
     return Query(tuple(best[:MOST_TERMS]), any(asking))
 
@@ -87,33 +91,48 @@ def _keep(found: dict[str, QueryTerm], term: QueryTerm) -> None:
 
 
 def _weigh(sentence: str, share: float) -> Iterator[QueryTerm]:
-    """The words of one sentence that tell anything, each with its weight."""
-    for place, word in enumerate(read_words(_TALK_OF_KIN.sub(" ", sentence))):
+    """The words of one sentence that tell anything, each with its weight. A date orders what is
+    found but is no reason to recall it: what was said then seldom says so."""
+    words = list(read_words(_TALK_OF_KIN.sub(" ", sentence)))
+    dated = any(word.folded in DATES for word in words)
+    for place, word in enumerate(words):
         weight = _weight(word)
         if weight == 0:
             continue
-        forms = (word.term, word.also) if word.also else (word.term,)
-        talk = word.folded in SMALL_TALK or word.term in SMALL_TALK
+        talk = word.folded in SMALL_TALK
+        date = word.folded in DATES or (dated and word.folded.isdecimal())
         yield QueryTerm(
-            forms,
-            weight * share * (_TALK if talk else 1.0),
-            name=word.capital and place > 0 and not talk,
-            own=not talk,
+            (word.term, word.also) if word.also else (word.term,),
+            weight * share * (_TALK if talk or date else 1.0),
+            0.0 if _is_long_hangul(word) else _NEED[word.kind],
+            name=word.capital and place > 0 and not talk and not date,
+            own=not talk and not date,
         )
 
 
 def _weight(word: Word) -> float:
     if word.folded in STOP_WORDS or word.term in STOP_WORDS:
         return 0.0
+    if word.term in WEAK_HAN:
+        return 0.0
     if word.kind == "single":
-        return 0.0 if word.term in WEAK_HAN or _KANA.fullmatch(word.term) else _SINGLE
+        return 0.0 if _KANA.fullmatch(word.term) else _SINGLE
     if word.kind == "pair":
         return _pair_weight(word.term)
-    return 1.0
+    return _HANGUL_WORD if _is_long_hangul(word) else 1.0
+
+
+def _is_long_hangul(word: Word) -> bool:
+    """A word that is also looked for in pairs of its syllables."""
+    return word.kind == "word" and len(word.term) > 2 and _is_hangul(word.term[0])
+
+
+def _is_hangul(letter: str) -> bool:
+    return "\uac00" <= letter <= "\ud7a3"
 
 
 def _pair_weight(pair: str) -> float:
-    if "\uac00" <= pair[0] <= "\ud7a3":
+    if _is_hangul(pair[0]):
         return _HANGUL_PAIR
     weak = sum(letter in WEAK_HAN for letter in pair)
     if weak == len(pair):

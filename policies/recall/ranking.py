@@ -34,8 +34,8 @@ _LENGTH = 0.1
 _USUAL_SIZE = 8
 # A conversation of a few lines makes no word rare.
 _LEAST_MESSAGES = 200
-_LEAST_ASKED, _LEAST_TOLD, _LEAST_SHARE = 0.55, 0.9, 0.3
-_COUNTS = 0.4
+_LEAST_ASKED, _LEAST_TOLD, _LEAST_SHARE = 0.55, 1.2, 0.3
+_COUNTS, _OF_A_NAME, _LOOKED_AT = 0.4, 1.4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,20 +237,22 @@ def _is_relevant(
     """Whether one of the best says enough of what the newest message itself is about.
 
     Rarity is measured against the rarest word there can be. Enough is 0.55 for a question (one
-    rare word, or two that are not common) and 0.9 for a statement, and 30 % of all that was asked.
+    rare word, or two that are not common), 1.2 for a statement (two rare words, or one that is a
+    name), and 30 % of all that could be said.
     """
     most = _rarity(1, max(messages, _LEAST_MESSAGES))
-    least = _LEAST_ASKED if query.asks else _LEAST_TOLD
     own = [made for made in lists if made.term.own]
     known = {made.term.forms[0] for made in lists}
-    lost = sum(t.weight for t in query.terms if t.own and t.forms[0] not in known)
-    whole = sum(made.weight / most for made in own) + lost
-    for one in scored[:5]:
+    lost = sum(t.weight * t.need for t in query.terms if t.own and t.forms[0] not in known)
+    whole = lost + sum(made.weight * made.term.need / most for made in own)
+    least = max(_LEAST_ASKED if query.asks else _LEAST_TOLD, _LEAST_SHARE * whole)
+    telling = [made for made in own if made.term.need]
+    for one in scored[:_LOOKED_AT]:
         said = sum(
-            made.weight / most * min(1.0, closeness)
-            for made in own
+            made.weight / most * min(1.0, closeness) * (_OF_A_NAME if made.term.name else 1.0)
+            for made in telling
             if (closeness := _closeness(made.hits, one.depth)) >= _COUNTS
         )
-        if said >= least and said >= _LEAST_SHARE * whole:
+        if said >= least:
             return True
     return False

@@ -44,7 +44,8 @@ _STEMS_KEPT = 8_192
 class Word:
     """One word of a text.
 
-    term: what is compared. folded: the word before it was stemmed, for lists of words. also: a
+    term: what is compared. folded: the word before it was stemmed, for lists of words. kind: a
+    word, two letters of a run without spaces, or one; a Han character between kana is a word. also: a
     second form to look under ("" for none). capital: it is written with a capital letter.
     """
 
@@ -85,9 +86,13 @@ def index_terms(text: str) -> list[str]:
 
 
 def _read_kin(run: str) -> Iterator[Word]:
+    is_han = [bool(_HAN.match(letter)) for letter in run]
     for at, letter in enumerate(run):
-        if len(run) == 1 or _HAN.match(letter):
-            yield Word(letter, letter, "single")
+        if len(run) == 1:
+            yield Word(letter, letter, "word" if is_han[at] else "single")
+        elif is_han[at]:
+            lone = not any(is_han[max(0, at - 1) : at] + is_han[at + 1 : at + 2])
+            yield Word(letter, letter, "word" if lone else "single")
         if at + 1 < len(run):
             pair = run[at : at + 2]
             yield Word(pair, pair, "pair")
