@@ -109,7 +109,7 @@ class Tail:
 
     def _put(self, depth: int, message: dict[str, Any]) -> None:
         # A copy: orjson's own result keeps the 4 kB that it was written into.
-        data = bytes(memoryview(_encode(message)))
+        data = bytes(memoryview(encode_message(message)))
         self.fragments.append(data)
         self.depths.append(depth)
         self.marks.append(hash(data))
@@ -132,12 +132,12 @@ def render_reply(message: dict[str, Any], *, keep_reasoning: bool) -> bytes | No
     """A reply as a later tail shows it; None where it leaves no trace there."""
     shown = _for_model(dict(message), keep_reasoning=keep_reasoning)
     _drop_broken_calls(shown)
-    return None if _says_nothing(shown) else _encode(shown)
+    return None if _says_nothing(shown) else encode_message(shown)
 
 
 def encode_notes(system: Sequence[tuple[int, dict[str, Any]]]) -> list[tuple[int, bytes]]:
     """The system texts that do not lead, each with the depth after which it stood."""
-    return [(depth, _encode(message)) for depth, message in system if depth > 0]
+    return [(depth, encode_message(message)) for depth, message in system if depth > 0]
 
 
 def _for_model(message: dict[str, Any], *, keep_reasoning: bool) -> dict[str, Any]:
@@ -155,7 +155,8 @@ def _is_thought(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") in _THOUGHTS
 
 
-def _encode(message: dict[str, Any]) -> bytes:
+def encode_message(message: dict[str, Any]) -> bytes:
+    """A message as a prompt holds it."""
     try:
         return orjson.dumps(message)
     except TypeError:
@@ -224,12 +225,12 @@ def assemble(
     told, placed = _join_arounds(tail, [item for item in system if item[0] > 0])
     if strict_roles:
         return _assemble_strict(leading, memory, tail.depths, told, placed, border)
-    head = [_encode(message) for message in (*leading, *memory)]
+    head = [encode_message(message) for message in (*leading, *memory)]
     fragments = [*head, *told]
     inserted = 0
     for depth, message in placed:
         index = bisect_right(tail.depths, max(depth, border)) if depth > border else 0
-        fragments.insert(len(head) + index + inserted, _encode(message))
+        fragments.insert(len(head) + index + inserted, encode_message(message))
         inserted += 1
     return tuple(fragments)
 
@@ -249,7 +250,9 @@ def _join_arounds(
             continue
         at = bisect_left(tail.depths, depth)
         if at < len(told) and tail.depths[at] == depth:
-            told[at] = _encode(_put_around(loads(told[at]), str(side), str(message["content"])))
+            told[at] = encode_message(
+                _put_around(loads(told[at]), str(side), str(message["content"]))
+            )
         else:
             rest.append((depth, {key: message[key] for key in message if key != AROUND}))
     return told, rest
@@ -289,7 +292,7 @@ def _assemble_strict(
         spoken = (_content_text(message) for message in body)
         language = language_of(next((text for text in spoken if not is_blank(text)), ""))
         merged.insert(0, {"role": "user", "content": PHRASES[language or "en"].opening})
-    return tuple(_encode(message) for message in (*_joined(system), *merged))
+    return tuple(encode_message(message) for message in (*_joined(system), *merged))
 
 
 def _said_something(message: dict[str, Any]) -> dict[str, Any]:
