@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from gateway.store.chapter_rows import versions
 from gateway.store.prepared import Prepared
@@ -173,6 +173,21 @@ def last_gist_end(
         if on_path(connection, row[0], row[1], head):
             return record(GistEnd, row)
     return None
+
+
+def retire(
+    connection: Connection, conversation_pk: int, policy: str, last_pk: int, now_ms: int
+) -> None:
+    """Undo a major GC: no later fold shows any version of the gist that ends there."""
+    connection.execute(
+        update(gists)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_pk == last_pk,
+        )
+        .values(retired_ms=now_ms)
+    )
 
 
 def add_gist(
