@@ -6,7 +6,7 @@ Two kinds of rows, one JSON object a line:
   the prose of a chapter; ``as: chat`` rows are skipped, for a chat reply may decline.
 - ``{output, span: [[speaker, text], …], finish_reason, label: accept|reject, reasons: […]}``: the
   whole judge, the frame optional. Rows whose only reasons are `misattributed` or `thin` are hard:
-  counted in hard_total and hard_rejected and nowhere else.
+  counted in hard_total and hard_rejected, beside the misattributed figures, and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from policies.values import Line
 
 ASKED_CHARS = 1_100
 """What a chapter is asked to have, in characters, where no policy says otherwise."""
-_HARD = frozenset({"misattributed", "thin"})
+_MISATTRIBUTED = "misattributed"
+_HARD = frozenset({_MISATTRIBUTED, "thin"})
 _HEAD_CHARS = 120
 
 
@@ -85,7 +86,8 @@ OUTPUT_BAR = Bar(least_rejected=0.90, most_lost=0.10)
 @dataclass(slots=True)
 class Report:
     """The counts of one run. by_reason: labelled reason to [rejected, total]; wrong: rows judged
-    otherwise than labelled, hard ones left out; passed: every bar was reached."""
+    otherwise than labelled, hard ones left out; misattributed: rows labelled so, alone or among
+    other reasons, how many of them were rejected at all, and how many for that reason (named)."""
 
     refuse_total: int = 0
     refuse_rejected: int = 0
@@ -95,6 +97,9 @@ class Report:
     wrong: list[dict[str, Any]] = field(default_factory=list)
     hard_total: int = 0
     hard_rejected: int = 0
+    misattributed_total: int = 0
+    misattributed_rejected: int = 0
+    misattributed_named: int = 0
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -177,6 +182,10 @@ def _count(
 ) -> None:
     rejected = bool(got)
     good = row.label == "accept"
+    if _MISATTRIBUTED in row.reasons:
+        report.misattributed_total += 1
+        report.misattributed_rejected += rejected
+        report.misattributed_named += _MISATTRIBUTED in got
     if not good and row.reasons and _HARD.issuperset(row.reasons):
         report.hard_total += 1
         report.hard_rejected += rejected

@@ -23,6 +23,7 @@ REFUSAL = "I'm sorry, but I can't summarise this conversation."
 KEYS = {
     *("refuse_total", "refuse_rejected", "accept_total", "accept_rejected"),
     *("by_reason", "wrong", "hard_total", "hard_rejected"),
+    *("misattributed_total", "misattributed_rejected", "misattributed_named"),
 }
 
 
@@ -83,6 +84,24 @@ def test_hard_rows_stand_apart() -> None:
     assert (counts["hard_total"], counts["hard_rejected"]) == (2, 1)
     assert (counts["refuse_total"], counts["refuse_rejected"]) == (1, 1)
     assert counts["by_reason"] == {"thin": [1, 1], "refusal": [1, 1]}
+
+
+def test_misattributed_rows_are_counted_apart_whatever_else_is_wrong() -> None:
+    talk = [["Mara", "The necklace lies in the desk of the jeweller, and I know the window."]] * 3
+    talk += [["Finn", "I brought the lockpicks and I will whistle in the night."]] * 3
+    swapped = "Finn has the necklace in the desk of the jeweller. Mara brought the lockpicks."
+    rows = [
+        {**_output(swapped, "reject", "misattributed"), "span": talk},
+        {**_output(swapped, "reject", "ungrounded", "misattributed"), "span": talk},
+        _output(GOOD, "reject", "misattributed", "truncated", finish="length"),
+        _output(GOOD, "reject", "misattributed"),
+        _output(GOOD, "reject", "truncated", finish="length"),
+    ]
+    counts, _ = _measure(*rows)
+    assert (counts["misattributed_total"], counts["misattributed_rejected"]) == (4, 3)
+    assert counts["misattributed_named"] == 2, "a cut text is rejected for another reason"
+    assert (counts["hard_total"], counts["hard_rejected"]) == (2, 1)
+    assert counts["by_reason"]["misattributed"] == [2, 2]
 
 
 def test_wrong_rows_are_listed_with_their_line() -> None:
