@@ -15,6 +15,7 @@ from policies.language import language_of
 from policies.standin import condense
 
 _RECORD = re.compile(r"\[begin record (\w+)\]\n(.*)\n\[end record \1\]", re.DOTALL)
+_THREAD = re.compile(r"^T(\d{1,9}): (.*)$", re.MULTILINE)
 _LINE = re.compile(r"^([^\s:：][^\n:：]{0,39})[:：] (.*)$")
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
@@ -37,13 +38,16 @@ _LETTERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a summarizer's prompt asks: the quoted text, the length in characters, the language, and
-    whether the text is a recorder's own notes (prose) in place of what people said (lines)."""
+    """What a summarizer's prompt asks: the quoted text, the length in characters, the language,
+    whether the text is a recorder's own notes (prose) in place of what people said (lines), the
+    threads that were open by their numbers, and the words that ask."""
 
     record: str
     chars: int
     language: str
     notes: bool = False
+    threads: tuple[tuple[int, str], ...] = ()
+    instruction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,13 @@ def read_task(prompt: str, *, notes: bool = False) -> Task:
     first number behind them."""
     match = _RECORD.search(prompt)
     record, rest = (match[2], prompt[match.end() :]) if match else (prompt, "")
+    listed = _RECORD.search(rest)
+    threads = _THREAD.findall(listed[2]) if listed else []
+    rest = rest[listed.end() :] if listed else rest
     numbers = (int(found.replace(",", "")) for found in _NUMBER.findall(rest))
     chars = next((number for number in numbers if 50 <= number <= 20_000), _ASKED_CHARS)
-    return Task(record, chars, language_of(record) or "en", notes)
+    opened = tuple((int(number), text) for number, text in threads)
+    return Task(record, chars, language_of(record) or "en", notes, opened, rest)
 
 
 def write_account(task: Task) -> str:
@@ -72,7 +80,7 @@ def write_account(task: Task) -> str:
     """
     joint = "" if task.language in ("ja", "zh") else " "
     rows = [line for line in task.record.splitlines() if line.strip()]
-    lines = [_read_line(row) for row in rows]
+    lines = [(who.partition(" (")[0], text) for who, text in map(read_line, rows)]
     if task.notes or not any(who for who, _ in lines):
         return joint.join(condense(rows, round(task.chars * 0.8)).splitlines())
     voice = VOICES[task.language]
@@ -133,7 +141,8 @@ def _find_phrases(sentence: str, language: str) -> list[str]:
     return phrases
 
 
-def _read_line(line: str) -> tuple[str, str]:
+def read_line(line: str) -> tuple[str, str]:
+    """A line of a record: its speaker, "" where it names none, and what follows."""
     match = _LINE.match(line)
     return (match[1].strip(), match[2]) if match else ("", line)
 

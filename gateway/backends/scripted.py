@@ -1,8 +1,9 @@
 """The backend that ships with the product: no network, no model, and it misbehaves by default.
 
 It is late, refuses a share of its summaries in the conversation's language and breaks off another
-share in mid-sentence, as the policy file says; the rest are honest accounts (accounts.py). What it
-does depends on the seed, the call's bytes and how often these bytes were asked, on nothing else.
+share in mid-sentence, as the policy file says; the rest are honest accounts (accounts.py), with
+entries beside them of which some are not (scripted_frames.py). What it does depends on the seed,
+the call's bytes and how often these bytes were asked, on nothing else.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any
 from gateway.backends.accounts import Task, mention, read_task, write_account
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.scripted_frames import write_lists
 from gateway.backends.scripted_texts import VOICES
 from gateway.wire.json_text import dump_bytes, dumps, loads
 from policies.language import language_of
@@ -172,7 +174,7 @@ class Scripted:
         refusals, truncations = self._config.refusals, self._config.truncations
         if share < refusals:
             return self._refuse(call, task, digest), "stop"
-        text = _frame(call, write_account(task))
+        text = _frame(call, write_account(task), task, digest)
         if share < refusals + truncations:
             return text[: max(1, len(text) * (40 + digest[5] % 50) // 100)], "length"
         return text, "stop"
@@ -230,8 +232,10 @@ def _read_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _frame(call: Call, text: str) -> str:
-    """The JSON frame that the call asks for: the one key of its schema, else `chapter`."""
+def _frame(call: Call, text: str, task: Task | None = None, digest: bytes = b"") -> str:
+    """The JSON frame that the call asks for: the first key of its schema, else `chapter`, and the
+    lists that it names. Without a task the lists are left out."""
     schema = call.params.get("response_format") or {}
     named = ((schema.get("json_schema") or {}).get("schema") or {}).get("properties") or {}
-    return dumps({next(iter(named), "chapter"): text})
+    lists = write_lists(task, digest) if task is not None and "facts" in named else {}
+    return dumps({next(iter(named), "chapter"): text, **lists})

@@ -1,11 +1,13 @@
 """The one rendering of a span."""
 
+from json import dumps
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.schema import ReplyFields
 from policies.transcript import render_span
 from policies.values import Line
 
@@ -77,6 +79,36 @@ def result(content: Any, key: str = "t1", **more: Any) -> dict[str, Any]:
 def test_render_span(messages: list[dict[str, Any]], lines: list[tuple[str, str]]) -> None:
     """A14, E13: plain text, without anybody's reasoning."""
     assert render_span(messages, NAMES) == [Line(*line) for line in lines]
+
+
+def test_a_reply_in_json_is_a_line_for_each_part() -> None:
+    names = {**NAMES, "narrator": "地の文", "thinks": "心の声"}
+    reply = {"narration": "雨。", "lines": [{"name": "ミラ", "text": "行くわ"}], "thought": "嘘よ"}
+    message = {
+        "role": "assistant",
+        "content": dumps(reply),
+        "tool_calls": call("f", "")["tool_calls"],
+    }
+    lines = render_span([{"role": "user", "content": dumps(reply)}, message], names)
+    assert [(line.label, line.text, line.kind, line.role, line.at) for line in lines] == [
+        ("Anna", dumps(reply), "said", "user", 0),
+        ("地の文", "雨。", "told", "assistant", 1),
+        ("ミラ", '"行くわ"', "said", "assistant", 1),
+        ("海斗 (心の声)", "嘘よ", "thought", "assistant", 1),
+        ("海斗", "[calls f()]", "said", "assistant", 1),
+    ]
+    [quoted] = render_span([{"role": "assistant", "content": '{"say": "「はい」"}'}], {})
+    assert (quoted.label, quoted.text) == ("assistant", "「はい」")
+    [told, thought] = render_span(
+        [{"role": "assistant", "content": '{"scene": "Rain.", "thought": "No."}'}], {}
+    )
+    assert (told.label, thought.label) == ("narrator", "assistant (thinks)")
+
+
+def test_the_field_names_are_the_policys() -> None:
+    message = {"role": "assistant", "content": '{"台词": "走吧。"}'}
+    assert render_span([message], {}, ReplyFields(speech=("台词",)))[0].text == '"走吧。"'
+    assert render_span([message], {})[0].text == '{"台词": "走吧。"}'
 
 
 def test_long_arguments_and_results_are_shortened() -> None:
