@@ -95,9 +95,12 @@ def _weigh(sentence: str, share: float) -> Iterator[QueryTerm]:
     found but is no reason to recall it: what was said then seldom says so."""
     words = list(read_words(_TALK_OF_KIN.sub(" ", sentence)))
     dated = any(word.folded in DATES for word in words)
+    hushed = False
     for place, word in enumerate(words):
+        if word.kind == "word":
+            hushed = word.folded in STOP_WORDS or word.folded in SMALL_TALK
         weight = _weight(word)
-        if weight == 0:
+        if weight == 0 or (hushed and word.kind == "pair" and _is_hangul(word.term[0])):
             continue
         talk = word.folded in SMALL_TALK
         date = word.folded in DATES or (dated and word.folded.isdecimal())

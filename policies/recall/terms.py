@@ -32,6 +32,7 @@ _RUNS = regex.compile(
     regex.VERSION1,
 )
 _ENDING = regex.compile(r"['’](?:s|m|re|ve|ll|d)?$")
+_SYLLABLE = regex.compile("[\uac00-\ud7a3]")
 _HAN = regex.compile(r"\p{Han}")
 _PARTICLES = (
     "에서는 에게서 으로는 이라고 에서 에게 한테 으로 부터 까지 처럼 보다 이랑 하고 이나 라고 에는"
@@ -45,8 +46,8 @@ class Word:
     """One word of a text.
 
     term: what is compared. folded: the word before it was stemmed, for lists of words. kind: a
-    word, two letters of a run without spaces, or one; a Han character between kana is a word. also: a
-    second form to look under ("" for none). capital: it is written with a capital letter.
+    word, two letters of a run without spaces, or a single one (a Han character between kana is a
+    word). also: a second form to look under ("" for none). capital: it begins with a capital.
     """
 
     term: str
@@ -99,6 +100,8 @@ def _read_kin(run: str) -> Iterator[Word]:
 
 
 def _read_hangul(run: str) -> Iterator[Word]:
+    if not _SYLLABLE.search(run):
+        return  # a laugh: letters that make no syllable
     bare = _bare_hangul(run)
     yield Word(bare, bare, "word")
     if len(bare) > 2:
@@ -108,9 +111,10 @@ def _read_hangul(run: str) -> Iterator[Word]:
 
 @lru_cache(maxsize=_STEMS_KEPT)
 def _bare_hangul(run: str) -> str:
+    """A word without its particles; again and again, for "-이를" and "-이" must end alike."""
     for particle in _PARTICLES:
         if run.endswith(particle) and len(run) - len(particle) >= 2:
-            return run[: -len(particle)]
+            return _bare_hangul(run[: -len(particle)])
     return run
 
 
