@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from gateway.api import (
     chat,
+    conversation_memory,
     conversations,
     documents,
     health,
@@ -82,7 +83,18 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
         direct={("POST", chat.CHAT): chat.serve_chat},
     )
     add_error_handlers(app)
-    for part in (chat, models, documents, conversations, memories, jobs, policies, health, metrics):
+    for part in (
+        chat,
+        models,
+        documents,
+        conversation_memory,
+        conversations,
+        memories,
+        jobs,
+        policies,
+        health,
+        metrics,
+    ):
         app.include_router(part.router)
     return app
 

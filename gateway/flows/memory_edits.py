@@ -1,13 +1,258 @@
-"""The owner's hand over memory: each change is a row of its own, and enters views at a fold."""
+"""The owner's hand over chapters, gists and the profile.
+
+Each change is a version of its own, can be undone, and enters views at a fold.
+
+Nothing here is judged: the words are the owner's. No function commits.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from gateway.store import documents, profile
+from sqlalchemy import Connection, Row, select
+
+from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.flows.debts import chapter_key
+from gateway.flows.papers import policies_of
+from gateway.jobs import queue
+from gateway.store import chapter_rows, documents, gist_rows, profile
+from gateway.store.attempts import attempts
+from gateway.store.chapter_rows import ChapterRow, chapters, versions
+from gateway.store.conversations import jobs
+from gateway.store.gist_rows import gists
+from gateway.store.memory_report import gist_id
+from gateway.store.message_ids import message_ids
 from gateway.store.profile import ProfileRow
 from gateway.store.shown import folds_showing
-from gateway.store.transcript import conversations
+from gateway.store.transcript import ConversationRow, conversations
+from policies.schema import Policy, PolicyFile
+
+GIST_SLACK = 2
+"""How many times what is asked of a summarizer an owner's gist may have in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Whose memory is changed, and when. now: the change is to be seen from the next user message
+    on, not from the next fold."""
+
+    conversation: ConversationRow
+    now_ms: int
+    now: bool = False
+
+    def finish(self, connection: Connection) -> None:
+        if self.now:
+            documents.ask_anew(connection, [self.conversation.pk])
+
+
+# --- chapters ------------------------------------------------------------------------------------
+
+
+def most_of_chapter(file: PolicyFile, model: str) -> int:
+    """Characters of a chapter that its owner writes: what the stack of each of the model's views
+    holds."""
+    return min(policy.chapters.stack for policy in _policies(file, model))
+
+
+def most_of_gist(file: PolicyFile, model: str) -> int:
+    """The same of a gist: twice what a summarizer is asked for."""
+    return GIST_SLACK * min(policy.gist.length for policy in _policies(file, model))
+
+
+def _policies(file: PolicyFile, model: str) -> list[Policy]:
+    return policies_of(file, model) or list(file.policies.values())
+
+
+def edit_chapter(connection: Connection, hand: Hand, id: str, text: str) -> None:
+    """A chapter in the owner's words; an empty text deletes what it tells."""
+    chapter = find_chapter(connection, hand.conversation, id)
+    if chapter.text != text:
+        _write(connection, hand, chapter, text)
+    hand.finish(connection)
+
+
+def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | None) -> None:
+    """The text before the newest change, or that of a version. Raises Conflict where none is."""
+    chapter = find_chapter(connection, hand.conversation, id)
+    told = connection.execute(
+        select(versions.c.version, versions.c.text, versions.c.origin)
+        .where(versions.c.chapter_pk == chapter.pk)
+        .order_by(versions.c.version)
+    ).all()
+    text = _earlier(told, version, "chapter")
+    if text != chapter.text:
+        _write(connection, hand, chapter, text)
+    hand.finish(connection)
+
+
+def resummarize(connection: Connection, hand: Hand, id: str, policy: str) -> str:
+    """Ask summarizers for a chapter again, now; the id of the job.
+
+    Failing changes nothing, and what the owner writes meanwhile stays.
+    """
+    chapter = find_chapter(connection, hand.conversation, id)
+    if (waiting := _waiting_job(connection, chapter)) is not None:
+        queue.hurry(connection, waiting, {}, now_ms=hand.now_ms)
+        return waiting
+    key = f"{chapter_key(chapter.pk)}:again:{chapter.version or 0}:{hand.now_ms}"
+    queue.enqueue(
+        connection,
+        key=key,
+        kind="chapter",
+        conversation_pk=hand.conversation.pk,
+        policy=policy,
+        payload={"chapter": chapter.pk, "again": chapter.version or 0},
+        run_at_ms=hand.now_ms,
+        backend=None,
+        now_ms=hand.now_ms,
+    )
+    return key
+
+
+def _waiting_job(connection: Connection, chapter: ChapterRow) -> str | None:
+    """The work on this chapter that waits or runs already and will write it."""
+    first = chapter_key(chapter.pk)
+    rows = connection.execute(
+        select(jobs.c.key).where(
+            jobs.c.key.startswith(first),
+            jobs.c.state.in_(("queued", "leased")),
+        )
+    ).scalars()
+    writes = chapter.origin in (None, "stand-in")
+    return next(
+        (key for key in rows if (key == first and writes) or key.startswith(f"{first}:again:")),
+        None,
+    )
+
+
+def last_policy(connection: Connection, conversation: ConversationRow) -> str | None:
+    """The policy of the conversation's newest turn; None where it had none."""
+    return connection.execute(
+        select(attempts.c.policy)
+        .where(attempts.c.conversation_pk == conversation.pk)
+        .order_by(attempts.c.pk.desc())
+        .limit(1)
+    ).scalar()
+
+
+def find_chapter(connection: Connection, conversation: ConversationRow, id: str) -> ChapterRow:
+    """By its id, within its conversation. Raises NotFound."""
+    pk = connection.execute(
+        select(chapters.c.pk).where(
+            chapters.c.conversation_pk == conversation.pk, chapters.c.id == id
+        )
+    ).scalar()
+    row = None if pk is None else chapter_rows.chapter_by_pk(connection, conversation.pk, pk)
+    if row is None:
+        raise NotFound("There is no chapter of this id in the conversation.")
+    return row
+
+
+def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -> None:
+    chapter_rows.add_version(
+        connection,
+        hand.conversation.pk,
+        chapter.pk,
+        text=text,
+        origin="owner",
+        backend=None,
+        prompt=None,
+        now_ms=hand.now_ms,
+    )
+
+
+def _earlier(told: Sequence[Row[Any]], version: int | None, what: str) -> str:
+    """The text to go back to. What an owner wrote that stood there before is a step back, not a
+    change: who undoes twice goes back two changes."""
+    if version is not None:
+        found = next((row.text for row in told if row.version == version), None)
+        if found is None:
+            raise BadRequest(f"The {what} has no version {version}.", param="version")
+        return str(found)
+    steps: list[str] = []
+    for row in told:
+        if row.origin == "owner" and len(steps) > 1 and steps[-2] == row.text:
+            steps.pop()
+        else:
+            steps.append(row.text)
+    if len(steps) < 2:
+        raise Conflict(f"The {what} has no earlier text to go back to.")
+    return steps[-2]
+
+
+# --- gists ---------------------------------------------------------------------------------------
+
+
+def edit_gist(connection: Connection, hand: Hand, id: str, text: str) -> None:
+    """A gist in the owner's words; an empty text deletes what it tells."""
+    rows = _gist_versions(connection, hand.conversation, id)
+    if rows[-1].text != text:
+        _write_gist(connection, hand, rows[-1], text)
+    hand.finish(connection)
+
+
+def undo_gist(
+    connection: Connection, hand: Hand, id: str, version: int | None, *, major: bool
+) -> None:
+    """The text before the newest edit, or that of a version; where there was no edit, or `major`
+    says so, the major GC itself is undone: later folds show its chapters again, until the stack has
+    grown by another one."""
+    rows = _gist_versions(connection, hand.conversation, id)
+    newest = rows[-1]
+    if newest.retired_ms is not None:
+        raise Conflict("This gist is undone already.")
+    edited = any(row.origin == "owner" for row in rows)
+    if not major and (edited or version is not None):
+        try:
+            text = _earlier(rows, version, "gist")
+        except Conflict:
+            major = True
+        else:
+            if text != newest.text:
+                _write_gist(connection, hand, newest, text)
+    else:
+        major = True
+    if major:
+        gist_rows.retire(
+            connection, hand.conversation.pk, newest.policy, newest.last_pk, hand.now_ms
+        )
+    hand.finish(connection)
+
+
+def _gist_versions(
+    connection: Connection, conversation: ConversationRow, id: str
+) -> list[Row[Any]]:
+    """Every version of a gist, oldest first. Raises NotFound."""
+    rows = connection.execute(
+        select(*gists.c).where(gists.c.conversation_pk == conversation.pk).order_by(gists.c.version)
+    ).all()
+    ids = message_ids(connection, (row.last_pk for row in rows))
+    found = [row for row in rows if gist_id(conversation.id, row.policy, ids[row.last_pk]) == id]
+    if not found:
+        raise NotFound("There is no gist of this id in the conversation.")
+    return list(found)
+
+
+def _write_gist(connection: Connection, hand: Hand, newest: Row[Any], text: str) -> None:
+    gist_rows.add_gist(
+        connection,
+        hand.conversation.pk,
+        policy=newest.policy,
+        last_pk=newest.last_pk,
+        last_depth=newest.last_depth,
+        sources=json.loads(newest.sources),
+        text=text,
+        origin="owner",
+        backend=None,
+        prompt=None,
+        now_ms=hand.now_ms,
+    )
+
+
+# --- the profile ---------------------------------------------------------------------------------
 
 
 def announce_fact(connection: Connection, fact: ProfileRow, *, now: bool) -> None:

@@ -1,0 +1,256 @@
+"""/api/conversations/{id}/memory/…: the owner's hand over chapters, gists and the ledger.
+
+Each change is a version, can be undone, and enters views at the next fold; `{"now": true}` asks for
+one at the next user message. Every answer is the part as `GET …/memory` shows it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection
+from starlette.responses import Response
+
+from gateway.api.bodies import check_text, read_flag, read_number, read_object, read_text
+from gateway.api.conversations import first_policy, json_response
+from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
+from gateway.errors import BadRequest, Conflict
+from gateway.flows import ledger_edits, memory_edits
+from gateway.flows.ledger_edits import FIELDS
+from gateway.flows.memory_edits import Hand
+from gateway.store.ledger_report import read_entries
+from gateway.store.memory_report import find_one, read_memory
+from gateway.store.transcript import ConversationRow, node_by_pk
+from gateway.wire.json_text import dump_bytes
+from policies.ledger.values import MOST_CHARS, MOST_QUOTE
+from policies.schema import PolicyFile
+
+router = APIRouter(prefix="/api/conversations/{id}/memory")
+
+Line = dict[str, Any]
+Change = Callable[[Connection, Hand], Line]
+
+MOST_NAME = 100
+"""Characters of what a fact is about, and of a speaker's name."""
+
+
+async def _change(request: Request, id: str, change: Change, *, now: bool) -> Response:
+    """Make one change in one transaction, and tell what came of it."""
+    scope, context = resolve_scope(request), context_of(request)
+    now_ms = context.clock.now_ms()
+
+    def write(connection: Connection) -> tuple[int, bytes]:
+        conversation = find_in_scope(connection, scope, id)
+        line = change(connection, Hand(conversation, now_ms, now))
+        return conversation.pk, dump_bytes(line)
+
+    conversation_pk, answer = await context.store.write(write)
+    context.prefills.memory_grew(conversation_pk)
+    return json_response(answer)
+
+
+async def _read_body(request: Request, id: str, *fields: str) -> Line:
+    """The body's fields; another's conversation is a 404 whatever it says."""
+    await check_in_scope(request, resolve_scope(request), id)
+    return read_object(await request.body(), fields)
+
+
+def _model_of(request: Request, id: str) -> Callable[[Connection], ConversationRow]:
+    scope = resolve_scope(request)
+    return lambda connection: find_in_scope(connection, scope, id)
+
+
+def _told(connection: Connection, hand: Hand, part: str, id: str) -> Line:
+    memory = read_memory(connection, hand.conversation, default_policy=None)
+    line = find_one(memory[part], id)
+    return {"id": id} if line is None else line
+
+
+# --- chapters ------------------------------------------------------------------------------------
+
+
+@router.patch("/chapters/{part}")
+async def edit_chapter(request: Request, id: str, part: str) -> Response:
+    """`{"text", "now"?}`."""
+    told = await _read_body(request, id, "text", "now")
+    conversation = await context_of(request).store.read(_model_of(request, id))
+    most = memory_edits.most_of_chapter(context_of(request).policies.file, conversation.model)
+    text = read_text(told, "text", most=most).strip()
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.edit_chapter(connection, hand, part, text)
+        return _told(connection, hand, "chapters", part)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.delete("/chapters/{part}")
+async def delete_chapter(request: Request, id: str, part: str) -> Response:
+    """What it tells leaves the memory; its span stays folded."""
+    told = await _read_body(request, id, "now")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.edit_chapter(connection, hand, part, "")
+        return {**_told(connection, hand, "chapters", part), "deleted": True}
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.post("/chapters/{part}/undo")
+async def undo_chapter(request: Request, id: str, part: str) -> Response:
+    """`{"version"?, "now"?}`: the text before the newest change, or that of a version."""
+    told = await _read_body(request, id, "version", "now")
+    version = read_number(told, "version")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.undo_chapter(connection, hand, part, version)
+        return _told(connection, hand, "chapters", part)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.post("/chapters/{part}/resummarize")
+async def resummarize(request: Request, id: str, part: str) -> Response:
+    """Ask for the chapter again. Answers with the chapter as it is and the id of the `job`."""
+    await _read_body(request, id)
+    context = context_of(request)
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        policy = _policy_of(context.policies.file, connection, hand)
+        job = memory_edits.resummarize(connection, hand, part, policy)
+        return {**_told(connection, hand, "chapters", part), "job": job}
+
+    answer = await _change(request, id, change, now=False)
+    context.ring(context.clock.now_ms())
+    return answer
+
+
+def _policy_of(file: PolicyFile, connection: Connection, hand: Hand) -> str:
+    """The policy of the conversation's newest turn, or of its model."""
+    policy = memory_edits.last_policy(connection, hand.conversation)
+    if policy not in file.policies:
+        policy = first_policy(file, hand.conversation.model)
+    if policy is None:
+        raise Conflict(f"The model {hand.conversation.model} is not in policies.yaml any more.")
+    return policy
+
+
+# --- gists ---------------------------------------------------------------------------------------
+
+
+@router.patch("/gists/{part}")
+async def edit_gist(request: Request, id: str, part: str) -> Response:
+    """`{"text", "now"?}`."""
+    told = await _read_body(request, id, "text", "now")
+    conversation = await context_of(request).store.read(_model_of(request, id))
+    most = memory_edits.most_of_gist(context_of(request).policies.file, conversation.model)
+    text = read_text(told, "text", most=most).strip()
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.edit_gist(connection, hand, part, text)
+        return _told(connection, hand, "gists", part)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.delete("/gists/{part}")
+async def delete_gist(request: Request, id: str, part: str) -> Response:
+    """What it tells leaves the memory; what it covers stays folded."""
+    told = await _read_body(request, id, "now")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.edit_gist(connection, hand, part, "")
+        return {**_told(connection, hand, "gists", part), "deleted": True}
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.post("/gists/{part}/undo")
+async def undo_gist(request: Request, id: str, part: str) -> Response:
+    """`{"version"?, "major"?, "now"?}`: the text before the newest edit, or that of a version.
+
+    Where nothing was edited, or `major` says so, the folding of its chapters itself is undone.
+    """
+    told = await _read_body(request, id, "version", "major", "now")
+    version, major = read_number(told, "version"), read_flag(told, "major")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        memory_edits.undo_gist(connection, hand, part, version, major=major)
+        return _told(connection, hand, "gists", part)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+# --- the ledger ----------------------------------------------------------------------------------
+
+
+@router.patch("/entries/{part}")
+async def edit_entry(request: Request, id: str, part: str) -> Response:
+    """`{"text"?, "about"?, "who"?, "to"?, "truth"?, "now"?}`, as far as the entry has them."""
+    names = ("about", "who", "to", "truth")
+    told = await _read_body(request, id, "text", *names, "now")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        row = ledger_edits.find_entry(connection, hand.conversation, part)
+        changes = _read_changes(told, row.kind)
+        new = ledger_edits.edit_entry(connection, hand, part, changes)
+        return _entry(connection, hand, new.pk)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {}
+    for name, value in told.items():
+        if name == "now":
+            continue
+        if name != "text" and name not in FIELDS[kind]:
+            raise BadRequest(f"A {kind} has no `{name}`.", param=name)
+        if value is None and name != "text":
+            changes[name] = None
+            continue
+        most = MOST_QUOTE if kind == "quote" else MOST_CHARS
+        text = check_text(value, name, most=most if name in ("text", "truth") else MOST_NAME)
+        changes[name] = " ".join(text.split())
+    if not changes:
+        raise BadRequest("`text` or another field must say what is to change.", param="text")
+    return changes
+
+
+@router.delete("/entries/{part}")
+async def delete_entry(request: Request, id: str, part: str) -> Response:
+    told = await _read_body(request, id, "now")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        ledger_edits.delete_entry(connection, hand, part)
+        row = ledger_edits.find_entry(connection, hand.conversation, part)
+        return {**_entry(connection, hand, row.pk), "deleted": True}
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+@router.post("/entries/{part}/{act}")
+async def act_on_entry(request: Request, id: str, part: str, act: str) -> Response:
+    """pin, unpin, close, reopen, or undo the newest of these and of edits and deletions."""
+    told = await _read_body(request, id, "now")
+    known = (*ledger_edits.ACTS, "undo")
+
+    def change(connection: Connection, hand: Hand) -> Line:
+        row = ledger_edits.find_entry(connection, hand.conversation, part)
+        if act not in known:
+            raise BadRequest(f"An entry can be asked for: {', '.join(known)}.")
+        if act == "undo":
+            row = ledger_edits.undo_entry(connection, hand, part)
+        else:
+            ledger_edits.act(connection, hand, part, act)
+        return _entry(connection, hand, row.pk)
+
+    return await _change(request, id, change, now=read_flag(told, "now"))
+
+
+def _entry(connection: Connection, hand: Hand, pk: int) -> Line:
+    head_pk = hand.conversation.head_pk
+    head = None if head_pk is None else node_by_pk(connection, head_pk)
+    return read_entries(connection, hand.conversation, head, [pk])[0]

@@ -1,0 +1,206 @@
+"""The owner's hand over the ledger: entries are added and marked, never rewritten, and each act can
+be undone. No function commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.flows.memory_edits import Hand
+from gateway.store import ledger
+from gateway.store.ledger import EntryRow, EntryState, MarkName, MarkRow, state_of
+from gateway.store.transcript import ConversationRow
+
+ACTS: dict[str, MarkName] = {
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "close": "closed",
+    "reopen": "reopened",
+}
+FIELDS = {
+    "fact": ("about",),
+    "claim": ("who", "to", "truth"),
+    "quote": ("who",),
+    "thread": (),
+    "note": (),
+}
+"""What of an entry can be written beside its text, by kind."""
+
+_OPPOSITE: dict[str, MarkName] = {
+    "pinned": "unpinned",
+    "unpinned": "pinned",
+    "closed": "reopened",
+    "reopened": "closed",
+    "superseded": "restored",
+    "restored": "superseded",
+    "deleted": "undeleted",
+    "undeleted": "deleted",
+}
+
+
+def find_entry(connection: Connection, conversation: ConversationRow, id: str) -> EntryRow:
+    """By its id, within its conversation. Raises NotFound."""
+    row = ledger.entry_by_id(connection, conversation.pk, id)
+    if row is None:
+        raise NotFound("There is no entry of this id in the conversation.")
+    return row
+
+
+def edit_entry(
+    connection: Connection, hand: Hand, id: str, changes: dict[str, str | None]
+) -> EntryRow:
+    """An entry in other words: a new one in the place of the old, which stays readable. changes:
+    text, and what FIELDS names. What is pinned or closed stays so."""
+    old = find_entry(connection, hand.conversation, id)
+    state = _state(connection, hand, old)
+    if state.deleted is not None:
+        raise Conflict("This entry is deleted; undo that first.")
+    if state.superseded is not None:
+        raise Conflict("A newer entry stands in the place of this one.")
+    told = {("target" if name == "to" else name): text for name, text in changes.items()}
+    told = {name: text for name, text in told.items() if getattr(old, name) != text}
+    if not told:
+        return old
+    kept = ("number", "about", "who", "target", "truth", "chapter_pk", "version_pk", "gist_pk")
+    more = {name: told.get(name, getattr(old, name)) for name in (*kept, "source_pk")}
+    new = ledger.add_entry(
+        connection,
+        hand.conversation.pk,
+        kind=old.kind,  # type: ignore[arg-type]
+        text=told.get("text") or old.text,
+        last_pk=old.last_pk,
+        last_depth=old.last_depth,
+        origin="owner",
+        now_ms=hand.now_ms,
+        **more,
+    )
+    _mark(connection, hand, old, "superseded", new)
+    for mark in (state.pinned, state.closed):
+        if mark is not None:
+            _copy(connection, hand, mark, new)
+    hand.finish(connection)
+    return new
+
+
+def delete_entry(connection: Connection, hand: Hand, id: str) -> None:
+    """Delete an entry: no later fold shows it, and no re-summary of its chapter brings it back."""
+    row = find_entry(connection, hand.conversation, id)
+    if _state(connection, hand, row).deleted is None:
+        _mark(connection, hand, row, "deleted")
+    hand.finish(connection)
+
+
+def act(connection: Connection, hand: Hand, id: str, name: str) -> None:
+    """pin, unpin, close or reopen an entry; what is so already stays so."""
+    row = find_entry(connection, hand.conversation, id)
+    if name in ("close", "reopen") and row.kind != "thread":
+        raise BadRequest(f"Only a thread can be closed or reopened; this is a {row.kind}.")
+    state = _state(connection, hand, row)
+    if state.deleted is not None:
+        raise Conflict("This entry is deleted; undo that first.")
+    standing = state.pinned if name in ("pin", "unpin") else state.closed
+    if (standing is None) == (name in ("pin", "close")):
+        _mark(connection, hand, row, ACTS[name])
+    hand.finish(connection)
+
+
+def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
+    """Take back the owner's newest act on an entry, an edit among them; who undoes twice takes back
+    two. Returns the entry that stands then. Raises Conflict where there is none."""
+    row = find_entry(connection, hand.conversation, id)
+    marks = _marks(connection, hand, row)
+    steps = _steps(marks)
+    if steps and steps[-1].mark == "superseded":
+        return _take_back(connection, hand, row, steps[-1].by_pk)
+    if steps:
+        _mark(connection, hand, row, _OPPOSITE[steps[-1].mark])
+        hand.finish(connection)
+        return row
+    before = _edited_from(connection, hand, row)
+    if before is None:
+        raise Conflict("Its owner changed nothing of this entry.")
+    return _take_back(connection, hand, before, row.pk)
+
+
+def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | None) -> EntryRow:
+    """The entry as it was before it was edited."""
+    _mark(connection, hand, old, "restored")
+    if new_pk is not None:
+        ledger.add_mark(
+            connection,
+            hand.conversation.pk,
+            new_pk,
+            "deleted",
+            origin="edit",
+            now_ms=hand.now_ms,
+            by_pk=old.pk,
+        )
+    hand.finish(connection)
+    return old
+
+
+def _edited_from(connection: Connection, hand: Hand, row: EntryRow) -> EntryRow | None:
+    """The entry whose place this one took by its owner's edit."""
+    for old, marks in ledger.all_entries(connection, hand.conversation.pk):
+        by_owner = [mark for mark in marks if mark.origin == "owner"]
+        newest = [m for m in by_owner if m.mark in ("superseded", "restored")]
+        if newest and newest[-1].mark == "superseded" and newest[-1].by_pk == row.pk:
+            return old
+    return None
+
+
+def _steps(marks: Sequence[MarkRow]) -> list[MarkRow]:
+    """The owner's acts that stand: one that takes back an earlier one ends both."""
+    steps: list[MarkRow] = []
+    for mark in marks:
+        if mark.origin != "owner":
+            continue
+        undone = [step for step in steps if _OPPOSITE[step.mark] == mark.mark]
+        if undone:
+            steps.remove(undone[-1])
+        else:
+            steps.append(mark)
+    return steps
+
+
+def _marks(connection: Connection, hand: Hand, row: EntryRow) -> list[MarkRow]:
+    return ledger.marks_of(connection, hand.conversation.pk, [row]).get(row.pk, [])
+
+
+def _state(connection: Connection, hand: Hand, row: EntryRow) -> EntryState:
+    """As all its marks leave it, on whichever branch."""
+    return state_of(row, _marks(connection, hand, row))
+
+
+def _mark(
+    connection: Connection, hand: Hand, row: EntryRow, mark: MarkName, by: EntryRow | None = None
+) -> None:
+    ledger.add_mark(
+        connection,
+        hand.conversation.pk,
+        row.pk,
+        mark,
+        origin="owner",
+        now_ms=hand.now_ms,
+        by_pk=None if by is None else by.pk,
+    )
+
+
+def _copy(connection: Connection, hand: Hand, mark: MarkRow, new: EntryRow) -> None:
+    """The same mark on the entry that takes an old one's place; no act of its own."""
+    at = None
+    if mark.last_pk is not None and mark.last_depth is not None:
+        at = (mark.last_pk, mark.last_depth)
+    ledger.add_mark(
+        connection,
+        hand.conversation.pk,
+        new.pk,
+        mark.mark,  # type: ignore[arg-type]
+        origin="edit",
+        now_ms=hand.now_ms,
+        by_pk=mark.by_pk,
+        chapter_pk=mark.chapter_pk,
+        at=at,
+    )
