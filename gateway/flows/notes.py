@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -22,7 +21,7 @@ from gateway.prompts.phrases import PHRASES
 from gateway.prompts.view import TailMessage
 from gateway.store import notes, search
 from gateway.store.fold_rows import FoldRow
-from gateway.store.notes import LINES, NoteRow
+from gateway.store.notes import CALLS, LINES, NoteRow
 from gateway.store.transcript import Node, StoredMessage
 from gateway.wire.json_text import loads
 from policies.language import Language, language_of
@@ -51,24 +50,21 @@ def spent_chars(
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The notes in a tail: what they cost, the messages of the transcript that stand in them, what
-    other sources told (as digests), and the row that came last."""
+    """The notes in a tail: what they cost, the messages of the transcript that stand in them, and
+    what other sources told (as digests)."""
 
     chars: int = 0
     messages: frozenset[int] = frozenset()
     told: frozenset[str] = frozenset()
-    last_pk: int = 0
 
     def plus(self, rows: Iterable[NoteRow]) -> Noted:
         """With these notes, which stand behind the ones before."""
-        chars, last_pk = self.chars, self.last_pk
-        messages, told = set(self.messages), set(self.told)
+        chars, messages, told = self.chars, set(self.messages), set(self.told)
         for row in rows:
             chars += row.chars
-            last_pk = max(last_pk, row.pk)
             messages.update(row.body.get("shown", ()))
             told.update(row.body.get("told", ()))
-        return Noted(chars, frozenset(messages), frozenset(told), last_pk)
+        return Noted(chars, frozenset(messages), frozenset(told))
 
 
 NO_NOTES = Noted()
@@ -82,42 +78,33 @@ def read_notes(
     path: Collection[int],
     *,
     since: int = 0,
-    after_pk: int = 0,
 ) -> list[NoteRow]:
     """The notes for these messages (row numbers) of a view, oldest first. since: the least of their
-    depths; after_pk: only rows younger than this one."""
+    depths."""
     if not keeps_notes(policy, fold):
         return []
     fold_pk = fold.pk if fold else None
     rows = notes.of_fold(connection, conversation_pk, policy.name, fold_pk, since=since)
-    return [row for row in rows if row.asked_pk in path and row.pk > after_pk]
-
-
-def behind_of(rows: Iterable[NoteRow]) -> list[dict[str, Any]]:
-    """The messages of a model's own searches that these notes hold."""
-    return [message for row in rows if row.kind != LINES for message in row.body["messages"]]
+    return [row for row in rows if row.asked_pk in path]
 
 
 def tail_messages(rows: Sequence[StoredMessage], found: Sequence[NoteRow]) -> list[TailMessage]:
     """Stored messages with what was recalled for them, as a tail takes them."""
     if not found:
         return [TailMessage(row.depth, row.role, row.raw, row.backend) for row in rows]
-    beside: dict[int, list[NoteRow]] = {}
-    for note in found:
-        beside.setdefault(note.asked_pk, []).append(note)
-    return [_tail_message(row, beside.get(row.pk, ())) for row in rows]
-
-
-def _tail_message(row: StoredMessage, found: Sequence[NoteRow]) -> TailMessage:
-    lines = [note.body["text"] for note in found if note.kind == LINES]
-    return TailMessage(
-        row.depth,
-        row.role,
-        row.raw,
-        row.backend,
-        notes=lines[0] if lines else None,
-        behind=behind_of(found),
-    )
+    lines = {note.asked_pk: note.body["text"] for note in found if note.kind == LINES}
+    calls = {note.asked_pk: note.body["messages"] for note in found if note.kind == CALLS}
+    return [
+        TailMessage(
+            row.depth,
+            row.role,
+            row.raw,
+            row.backend,
+            notes=lines.get(row.pk),
+            searches=calls.get(row.pk, ()),
+        )
+        for row in rows
+    ]
 
 
 # -- recalling ------------------------------------------------------------------------------------

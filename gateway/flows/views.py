@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.flows.notes import NO_NOTES, Noted
 from gateway.prompts.view import Tail
 
 # What some 300 live local views weigh; a cloud view of 200,000 characters weighs four of them. One
@@ -23,12 +24,15 @@ MOST_MEMORIES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CachedTail:
-    """The tail of one policy's view up to head_pk, on the border at depth `border`."""
+    """The tail of one policy's view up to head_pk, on the border at depth `border` of the fold
+    fold_pk, with the notes in it."""
 
     border: int
     head_pk: int
     head_depth: int
     tail: Tail
+    fold_pk: int | None = None
+    noted: Noted = NO_NOTES
 
     @property
     def weight(self) -> int:

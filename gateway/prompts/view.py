@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,8 +37,8 @@ _SYSTEM = ("system", "developer")
 class TailMessage:
     """A message of the tail as stored: depth on the path, role, its JSON text, who produced it.
 
-    notes: what was recalled for it, as rendered. behind: the messages of a model's own searches,
-    which stand behind it.
+    notes: what was recalled for it, as rendered. searches: calls of ours and their answers, which
+    led to it and stand in front of it.
     """
 
     depth: int
@@ -46,7 +46,7 @@ class TailMessage:
     raw: str
     backend: str | None
     notes: str | None = None
-    behind: Sequence[dict[str, Any]] = ()
+    searches: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(slots=True)
@@ -82,6 +82,8 @@ class Tail:
                 self.open_calls.remove(answered)
         elif self.open_calls:
             self._interrupt(stored.depth)
+        for each in stored.searches:
+            self._put(stored.depth, each)
         if stored.role == "assistant":
             self.dropped_calls = frozenset(_drop_broken_calls(message))
             if _says_nothing(message):
@@ -90,12 +92,6 @@ class Tail:
         if stored.notes is not None:
             message = put_notes(message, stored.notes)
         self._put(stored.depth, message)
-        self.add_behind(stored.depth, stored.behind)
-
-    def add_behind(self, depth: int, messages: Sequence[dict[str, Any]]) -> None:
-        """Append what a model searched and was answered behind the message at this depth."""
-        for message in messages:
-            self._put(depth, message)
 
     def _interrupt(self, depth: int) -> None:
         for call in self.open_calls:
@@ -248,8 +244,8 @@ def _join_arounds(
         if side is None or message["role"] in _SYSTEM:
             rest.append((depth, message))
             continue
-        at = bisect_left(tail.depths, depth)
-        if at < len(told) and tail.depths[at] == depth:
+        at = bisect_right(tail.depths, depth) - 1  # in front of it stands what belongs to it
+        if at >= 0 and tail.depths[at] == depth:
             told[at] = encode_message(
                 _put_around(loads(told[at]), str(side), str(message["content"]))
             )

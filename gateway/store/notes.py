@@ -1,7 +1,8 @@
 """Notes: what was recalled beside a message, in the views of one policy that stand on one fold.
 
 Added, never updated: a prompt that showed a note shows the same bytes until the next fold. A row
-counts on every path that holds its message. No function commits.
+counts on every path that holds its message; it is added while no view of this policy has shown
+anything behind that message, so that no view which was shown changes. No function commits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, insert, select, text
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
@@ -20,11 +21,11 @@ from gateway.store.transcript import Node, on_path
 notes = Note.__table__  # type: ignore[attr-defined]
 
 LINES = "lines"
-"""Kind of a note that stands inside its message."""
+"""Kind of a note that stands inside its message, a question."""
 
 CALLS = "calls"
-"""Kind of what stands behind its message: a model's own searches and their answers. A further
-attempt at the same message that searches again adds a row of its own: `calls 2`, `calls 3`."""
+"""Kind of what stands in front of its message, a reply: the searches that its model made for it,
+with their answers. Another reply to the same question has its own."""
 
 UNFOLDED = 0
 """What stands in `fold_pk` for a view that shows everything."""
@@ -75,6 +76,32 @@ def _note(row: Any) -> NoteRow:
     return record(NoteRow, values)
 
 
+# What stands behind a message is younger. The second half is for a message that somebody has
+# answered already, under another policy or before the conversation came here.
+_WAS_SHOWN = Prepared(
+    text(
+        "SELECT EXISTS (SELECT 1 FROM attempts WHERE asked_pk = :asked AND policy = :under)"
+        " OR (EXISTS (SELECT 1 FROM messages WHERE conversation_pk = :conversation"
+        " AND depth = :behind AND parent_pk = :asked)"
+        " AND EXISTS (SELECT 1 FROM attempts WHERE conversation_pk = :conversation"
+        " AND policy = :under AND asked_pk > :asked))"
+    )
+)
+
+
+def was_shown(connection: Connection, conversation_pk: int, policy: str, asked: Node) -> bool:
+    """Whether a view of this policy may have shown a message or something behind it: then no note
+    can be added to it any more."""
+    found = _WAS_SHOWN.scalar(
+        connection,
+        asked=asked.pk,
+        under=policy,
+        conversation=conversation_pk,
+        behind=asked.depth + 1,
+    )
+    return bool(found)
+
+
 def of_fold(
     connection: Connection,
     conversation_pk: int,
@@ -102,20 +129,14 @@ def cost(
 
     One statement where there are none, and a step up the path where there are.
     """
-    newest = _newest(connection, conversation_pk, policy, fold_pk, head)
-    return 0 if newest is None else newest.before + newest.chars
-
-
-def _newest(
-    connection: Connection, conversation_pk: int, policy: str, fold_pk: int | None, head: Node
-) -> NoteRow | None:
     rows = _NEWEST_FIRST.each(
         connection, conversation=conversation_pk, under=policy, fold=fold_pk or UNFOLDED, since=0
     )
     for row in rows:
         if on_path(connection, row[1], row[2], head):
-            return _note(row)
-    return None
+            newest = _note(row)
+            return newest.before + newest.chars
+    return 0
 
 
 def add(
@@ -130,13 +151,9 @@ def add(
     chars: int,
     now_ms: int,
 ) -> NoteRow:
-    """Write a note for a message. kind: `LINES`, at most once a message and fold, or `CALLS`."""
-    newest = _newest(connection, conversation_pk, policy, fold_pk, asked)
-    body = {"before": 0 if newest is None else newest.before + newest.chars, **body}
-    if kind == CALLS:
-        rows = of_fold(connection, conversation_pk, policy, fold_pk, since=asked.depth)
-        mine = sum(row.asked_pk == asked.pk and row.kind != LINES for row in rows)
-        kind = CALLS if mine == 0 else f"{CALLS} {mine + 1}"
+    """Write a note for a message: `LINES` of a question or `CALLS` of a reply, once on a fold."""
+    before = cost(connection, conversation_pk, policy, fold_pk, asked)
+    body = {"before": before, **body}
     pk = _ADD.scalar(
         connection,
         conversation_pk=conversation_pk,

@@ -410,8 +410,9 @@ class ProfileFact(SQLModel, table=True):
 class Note(SQLModel, table=True):
     """What was recalled beside one message in the views that stand on one fold; never updated.
 
-    kind: lines (shown in the message) or calls (a model's own searches and what it was answered,
-    shown behind it). body: JSON as prompts render it. chars: what it costs in a view.
+    kind: lines (of a question, shown in it) or calls (of a reply: the searches that its model made,
+    and what it was answered, shown before it; asked_pk is then the reply). body: JSON as prompts
+    render it. chars: what it costs in a view.
     """
 
     __tablename__ = "notes"

@@ -18,7 +18,7 @@ from gateway.prompts.notes import (
     put_notes,
     render_notes,
 )
-from gateway.prompts.view import Tail, TailMessage, assemble
+from gateway.prompts.view import AROUND, Tail, TailMessage, assemble
 from gateway.wire.json_text import dumps, loads
 from tests.gateway.house import Say, assistant, call_of, tool, user
 
@@ -125,24 +125,24 @@ SEARCH = [
 ]
 
 
-def test_a_tail_shows_notes_in_their_message_and_searches_behind_it() -> None:
+def test_a_tail_shows_notes_in_their_message_and_searches_before_the_reply() -> None:
     tail = Tail()
-    tail.add(stored(5, user("Where?"), notes=NOTES, behind=SEARCH))
-    tail.add(stored(6, assistant("In the well.")))
+    tail.add(stored(5, user("Where?"), notes=NOTES))
+    tail.add(stored(6, assistant("In the well."), searches=SEARCH))
     assert list(map(loads, tail.fragments)) == [
         user(f"{NOTES}{BETWEEN}Where?"),
         *SEARCH,
         assistant("In the well."),
     ]
-    assert tail.depths == [5, 5, 5, 6]
+    assert tail.depths == [5, 6, 6, 6]
     assert list(tail.marks) == [hash(fragment) for fragment in tail.fragments]
 
 
 def test_searches_behind_a_tools_result_follow_it() -> None:
     tail = Tail()
     tail.add(stored(4, assistant(None, tool_calls=[call_of("look")])))
-    tail.add(stored(5, tool("look", "a stone"), behind=SEARCH))
-    tail.add(stored(6, assistant("Under it.")))
+    tail.add(stored(5, tool("look", "a stone")))
+    tail.add(stored(6, assistant("Under it."), searches=SEARCH))
     assert list(map(loads, tail.fragments))[1:] == [
         tool("look", "a stone"),
         *SEARCH,
@@ -150,16 +150,30 @@ def test_searches_behind_a_tools_result_follow_it() -> None:
     ]
 
 
-def test_a_late_system_text_stands_behind_the_searches_of_its_message() -> None:
+def test_a_late_system_text_stands_where_it_stood_when_the_model_searched() -> None:
+    """Behind the question, before the searches."""
     tail = Tail()
-    tail.add(stored(5, user("Where?"), behind=SEARCH))
-    made = assemble([(5, {"role": "system", "content": "Be brief."})], [], tail, border=4)
-    assert [loads(message)["role"] for message in made] == ["user", "assistant", "tool", "system"]
+    tail.add(stored(5, user("Where?")))
+    late = {"role": "system", "content": "Be brief."}
+    asked = assemble([(5, late)], [], tail, border=4)
+    tail.add(stored(6, assistant("In the well."), searches=SEARCH))
+    made = assemble([(5, late)], [], tail, border=4)
+    assert made[:2] == asked
+    assert [loads(message) for message in made[2:]] == [*SEARCH, assistant("In the well.")]
+
+
+def test_a_text_around_a_reply_is_joined_to_it_and_not_to_a_search() -> None:
+    tail = Tail()
+    tail.add(stored(5, user("Where?")))
+    tail.add(stored(6, assistant("In the well."), searches=SEARCH))
+    around = {"role": "assistant", "content": " (she nods)", AROUND: "after"}
+    made = list(map(loads, assemble([(6, around)], [], tail, border=4)))
+    assert made[1:] == [*SEARCH, assistant("In the well. (she nods)")]
 
 
 def test_strict_roles_keep_notes_and_searches() -> None:
     tail = Tail()
-    tail.add(stored(5, user("Where?"), notes=NOTES, behind=SEARCH))
-    tail.add(stored(6, assistant("In the well.")))
+    tail.add(stored(5, user("Where?"), notes=NOTES))
+    tail.add(stored(6, assistant("In the well."), searches=SEARCH))
     made = list(map(loads, assemble([], [], tail, border=4, strict_roles=True)))
     assert made == [user(f"{NOTES}{BETWEEN}Where?"), *SEARCH, assistant("In the well.")]

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 
 from gateway.store import notes
+from gateway.store.attempts import begin_attempt
 from gateway.store.engine import Store
 from gateway.store.notes import CALLS, LINES, NoteRow
 from gateway.store.transcript import Node
@@ -117,17 +118,15 @@ def test_a_message_has_one_note_of_lines_on_a_fold(store: Store) -> None:
         store.writing(check)
 
 
-def test_attempts_that_search_again_add_rows_behind_the_first(store: Store) -> None:
+def test_searches_count_where_their_reply_is_on_the_path(store: Store) -> None:
     def check(connection: Connection) -> None:
         tree = Noted(connection)
-        lines = tree.note(tree.trunk, 3, 100)
-        first = tree.note(tree.trunk, 3, 40, kind=CALLS)
-        second = tree.note(tree.trunk, 3, 5, kind=CALLS)
-        assert [first.kind, second.kind] == ["calls", "calls 2"]
-        assert [row.before for row in (lines, first, second)] == [0, 100, 140]
-        assert tree.cost(tree.trunk, 3) == 145
-        pk = tree.conversation.pk
-        assert notes.of_fold(connection, pk, "small", 7) == [lines, first, second]
+        lines = tree.note(tree.trunk, 4, 100)
+        first = tree.note(tree.trunk, 5, 40, kind=CALLS)
+        second = tree.note(tree.branch, 5, 5, kind=CALLS)
+        assert [row.before for row in (lines, first, second)] == [0, 100, 100]
+        assert [tree.cost(tree.trunk, depth) for depth in (4, 5, 9)] == [100, 140, 140]
+        assert [tree.cost(tree.branch, depth) for depth in (4, 5, 9)] == [100, 105, 105]
 
     store.writing(check)
 
@@ -138,5 +137,38 @@ def test_notes_go_with_their_conversation(store: Store) -> None:
         tree.note(tree.trunk, 3, 100)
         connection.execute(text("DELETE FROM conversations"))
         assert connection.execute(text("SELECT count(*) FROM notes")).scalar() == 0
+
+    store.writing(check)
+
+
+def test_a_message_that_was_shown_or_has_something_shown_behind_it_takes_no_note(
+    store: Store,
+) -> None:
+    def check(connection: Connection) -> None:
+        tree = Noted(connection)
+        pk = tree.conversation.pk
+
+        def ask(node: Node, policy: str) -> None:
+            begin_attempt(
+                connection,
+                conversation_pk=pk,
+                asked_pk=node.pk,
+                backend="local",
+                policy=policy,
+                model="foldgate",
+                boot="b",
+                view_kind="verbatim",
+                state="done",
+                started_ms=NOW,
+            )
+
+        def shown(node: Node, policy: str = "small") -> bool:
+            return notes.was_shown(connection, pk, policy, node)
+
+        assert not any(map(shown, tree.trunk))
+        ask(tree.trunk[6], "small")
+        assert [shown(node) for node in tree.trunk] == [True] * 7 + [False] * 3
+        assert not any(shown(node, "wide") for node in tree.trunk)
+        assert not shown(tree.branch[9])
 
     store.writing(check)

@@ -1,0 +1,77 @@
+"""Indexing what has left views, or soon will, behind the turns: a few messages a commit.
+
+Nothing is lost with it: what was not indexed in time is, up to a bound, in the commit of the fold
+that needs it, and from here again after the next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sqlalchemy import Connection
+
+from gateway.errors import StorageFailed
+from gateway.store import search, transcript
+from gateway.store.engine import Store
+
+log = logging.getLogger("foldgate.recall")
+
+BATCH = 64
+"""Messages a commit: some ten milliseconds of the writer."""
+
+
+class Indexing:
+    """The conversations whose paths are to be indexed, one after another."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._wanted: dict[int, int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self, conversation_pk: int, last_pk: int) -> None:
+        """Have the path to this message indexed when nothing else is."""
+        self._wanted[conversation_pk] = last_pk
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+            self._task.add_done_callback(self._end)
+
+    def forget(self, conversation_pk: int) -> None:
+        """A conversation was deleted."""
+        self._wanted.pop(conversation_pk, None)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to be indexed."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def aclose(self) -> None:
+        """Break off; a commit under way is finished."""
+        self._wanted.clear()
+        await self.settle()
+
+    async def _work(self) -> None:
+        while self._wanted:
+            conversation_pk, last_pk = next(iter(self._wanted.items()))
+            more = await self._store.write(index_some, conversation_pk, last_pk, BATCH)
+            if not more and self._wanted.get(conversation_pk) == last_pk:
+                del self._wanted[conversation_pk]
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            self._wanted.clear()
+            if not isinstance(error, StorageFailed):  # that one was logged
+                log.error("the past could not be indexed", exc_info=error)
+        elif self._wanted:
+            self.want(*next(iter(self._wanted.items())))
+
+
+def index_some(connection: Connection, conversation_pk: int, last_pk: int, most: int) -> bool:
+    """Index at most so many messages of a path; whether more of it may be left. Nothing where the
+    conversation was deleted."""
+    if not transcript.is_there(connection, conversation_pk):
+        return False
+    return search.index_path(connection, conversation_pk, last_pk, limit=most) == most

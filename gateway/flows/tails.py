@@ -1,0 +1,73 @@
+"""The tail of a view with its notes: what was kept of it and what is new, or all from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from gateway.flows.notes import NO_NOTES, Noted, Recalled, read_notes, tail_messages
+from gateway.flows.views import CachedTail
+from gateway.prompts.view import Tail
+from gateway.store import transcript
+from gateway.store.fold_rows import FoldRow
+from gateway.store.transcript import Node, StoredMessage
+from policies.schema import Policy
+
+Recall = Callable[[Sequence[StoredMessage], Noted], Recalled]
+"""Looks for notes for the last of these messages, where so much stands in the view already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A tail up to the message that is asked, the notes in it, and what was recalled for that
+    message just now."""
+
+    tail: Tail
+    noted: Noted = NO_NOTES
+    recalled: Recalled | None = None
+
+
+def lay_tail(
+    connection: Connection,
+    conversation_pk: int,
+    policy: Policy,
+    fold: FoldRow | None,
+    asked: Node,
+    *,
+    reasoning_of: str | None,
+    kept: CachedTail | None,
+    recall: Recall | None,
+) -> Laid:
+    """The tail of a policy's view up to `asked`. kept: an earlier one of this conversation and
+    policy, grown where it can be. recall: for a question that is new to the view."""
+    kept, rows = _rows_behind(connection, kept, fold, asked)
+    if kept is not None and not rows:
+        return Laid(kept.tail, kept.noted)
+    since = rows[0].depth
+    path = {row.pk for row in rows}
+    found = read_notes(connection, conversation_pk, policy, fold, path, since=since)
+    noted = (kept.noted if kept else NO_NOTES).plus(found)
+    recalled = None if recall is None else recall(rows, noted)
+    if recalled is not None and recalled.note is not None:
+        found.append(recalled.note)
+        noted = noted.plus([recalled.note])
+    tail = kept.tail.copy() if kept else Tail(reasoning_of)
+    for message in tail_messages(rows, found):
+        tail.add(message)
+    return Laid(tail, noted, recalled)
+
+
+def _rows_behind(
+    connection: Connection, kept: CachedTail | None, fold: FoldRow | None, asked: Node
+) -> tuple[CachedTail | None, list[StoredMessage]]:
+    """What was kept, if it leads to the message, and the messages behind it; else all of them."""
+    if kept is not None and kept.fold_pk == (fold.pk if fold else None):
+        if kept.head_pk == asked.pk:
+            return kept, []
+        if kept.head_depth < asked.depth:
+            rows = transcript.path_between(connection, asked.pk, kept.head_depth)
+            if rows[0].parent_pk == kept.head_pk:
+                return kept, rows
+    return None, transcript.path_between(connection, asked.pk, fold.border_depth if fold else 0)
