@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-import secrets
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.api.errors import error_response, log_unexpected, unexpected
 from gateway.api.watch import Exit, Watch
 from gateway.errors import GatewayError, PayloadTooLarge
+from gateway.randomness import random_hex
 
 log = logging.getLogger("foldgate.api")
 
@@ -107,7 +107,7 @@ class Door:
         headers: Headers = scope["headers"]
         number = _find(headers, b"x-request-id")
         if number is None or not _REQUEST_ID.fullmatch(number):
-            number = b"req_" + secrets.token_hex(12).encode()
+            number = b"req_" + random_hex(12).encode()
         scope.setdefault("state", {})["request_id"] = number.decode()
         added = [*_ALWAYS, (b"x-request-id", number)]
         origin = _find(headers, b"origin")

@@ -97,18 +97,30 @@ class ChatResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the turn; a disconnect cancels it, and it is waited for (its rows are written)."""
         serve = self._stream if self._incoming.request.stream else self._whole
-        work = asyncio.ensure_future(serve(scope, receive, send))
-        watch = asyncio.ensure_future(_disconnected(receive))
+        task = asyncio.current_task()
+        assert task is not None
+        has_left = False
+
+        async def watch() -> None:
+            nonlocal has_left
+            await _disconnected(receive)
+            has_left = True
+            note_code(scope, CLIENT_LEFT)
+            task.cancel()
+
+        # The turn runs in the task that the server gave the request: one of its own would cost
+        # as much as a statement. The watch ends with it, so it never cancels what comes after.
+        watching = asyncio.get_running_loop().create_task(watch())
         try:
-            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watch.cancel()
-            if not work.done():
+            await serve(scope, receive, send)
+        except asyncio.CancelledError:
+            if not has_left or task.cancelling() > 1:
                 note_code(scope, CLIENT_LEFT)
-                work.cancel()
-                await asyncio.wait({work})
-        if not work.cancelled():
-            work.result()
+                raise
+        finally:
+            watching.cancel()
+            if has_left:
+                task.uncancel()
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

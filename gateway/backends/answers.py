@@ -69,6 +69,11 @@ class Course:
         """Whether every choice that began has ended."""
         return bool(self._ended) and self._begun <= self._ended
 
+    @property
+    def flows(self) -> bool:
+        """Whether a plain piece of text may be given as it is, without a look at what was."""
+        return self._flows
+
     def take(self, parsed: Any, data: bytes | None = None) -> list[Chunk]:
         """Take one decoded chunk; `data` is its JSON, None to have it encoded."""
         if self._flows and data is not None and _is_plain(parsed):
@@ -235,6 +240,9 @@ class AnswerReader:
             if self.done or course.fault is not None:
                 break
             if field == DATA:
+                if course.flows and (parsed := _read_plain(payload)) is not None:
+                    chunks.append(Chunk(payload, parsed))
+                    continue
                 self._take_data(payload, chunks, at_end)
             elif field == ERROR:
                 self._take_error(payload)
@@ -368,6 +376,17 @@ def _empty(backend: str) -> UpstreamFault:
     return UpstreamFault(
         FaultKind.EMPTY, f"The backend {backend} reported success with nothing in the answer"
     )
+
+
+def _read_plain(payload: bytes) -> Any:
+    """The chunk, where it is plain and its JSON is what it should be; None: look closer."""
+    if payload[:1] != b"{":
+        return None
+    try:
+        parsed = loads(payload)
+    except ValueError:
+        return None
+    return parsed if _is_plain(parsed) else None
 
 
 def _is_plain(parsed: Any) -> bool:

@@ -27,7 +27,7 @@ async def _run(undo: Callable[[T], Awaitable[None]], result: T) -> None:
 
 
 async def _finish(work: Coroutine[Any, Any, T]) -> tuple[T, asyncio.CancelledError | None]:
-    task = asyncio.ensure_future(work)
+    task = asyncio.get_running_loop().create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import chain
 
 from gateway.backends.token_table import chars_per_token
@@ -93,7 +95,7 @@ async def find_offer(ctx: Context, name: str, demand: Demand) -> Offer:
         raise no_backend(name, off)
     usable = await _find_usable(ctx, model, tiers)
     ratio = await _bundled_ratio(ctx, tiers, demand)
-    moment = datetime.fromtimestamp(ctx.clock.now_ms() / 1000, tz=UTC).astimezone()
+    minute, day = _local_time(ctx.clock.now_ms() // 60_000, time.tzname)
     return Offer(
         model=name,
         is_private=model.private,
@@ -107,9 +109,18 @@ async def find_offer(ctx: Context, name: str, demand: Demand) -> Offer:
         local=frozenset(tier.backend for tier in model.tiers if ctx.backends[tier.backend].local),
         usable=usable,
         off=off,
-        minute=moment.hour * 60 + moment.minute,
-        day=DAYS[moment.weekday()],
+        minute=minute,
+        day=day,
     )
+
+
+@lru_cache(maxsize=4)
+def _local_time(minutes: int, zone: tuple[str, str]) -> tuple[int, str]:
+    """The minute of the day and the day by this machine's clock, so many minutes after 1970.
+    zone: the clock's, under which this is remembered: asking the system costs more than all else
+    here."""
+    moment = datetime.fromtimestamp(minutes * 60, tz=UTC).astimezone()
+    return moment.hour * 60 + moment.minute, DAYS[moment.weekday()]
 
 
 def no_backend(model: str, off: Mapping[str, str]) -> UpstreamFailed:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from gateway.clock import iso
+from gateway.randomness import random_hex
 from gateway.store.prepared import Prepared
 from gateway.store.tables import Attempt, Conversation
 
@@ -62,7 +62,7 @@ _BY_KEY = Prepared(
 
 def begin_attempt(connection: Connection, **values: Any) -> int:
     """A running attempt; values are the columns of `Attempt`. Returns its row number."""
-    given = {**_FRESH, "id": f"att_{secrets.token_hex(10)}", **values}
+    given = {**_FRESH, "id": f"att_{random_hex(10)}", **values}
     return int(_INSERT.scalar(connection, **given))
 
 

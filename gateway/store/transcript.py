@@ -7,13 +7,13 @@ the conversation. What is asked again inserts nothing.
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, insert, select, text, true, update
 
+from gateway.randomness import random_hex
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import Conversation, ConversationAlias, Message, Owner, SystemText
@@ -49,8 +49,7 @@ class NewMessage:
     tools: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """Where a message stands: enough to append to it without reading its ancestors."""
 
     pk: int
@@ -275,7 +274,7 @@ def create_conversation(
     private: bool = False,
 ) -> ConversationRow:
     """A new, empty conversation of this owner, under the client's alias if it gave one."""
-    public = f"conv_{secrets.token_hex(12)}"
+    public = f"conv_{random_hex(12)}"
     given = {"id": public, "owner_pk": owner_pk, "model": model, "private": private}
     times = {"created_ms": now_ms, "touched_ms": now_ms}
     pk = int(_CREATE.scalar(connection, **{**_NEW_CONVERSATION, **given, **times}))
@@ -469,7 +468,7 @@ def _append_one(
     del row["pk"]
     pk = _INSERT_ONE.scalar(connection, **row)
     if pk is not None:
-        return replace(node, pk=pk)
+        return node._replace(pk=pk)
     known = node_by_id(connection, conversation.pk, id)
     assert known is not None, "its id was in the way"
     return known
@@ -531,17 +530,30 @@ def _message_row(
 def _jump(
     connection: Connection, parent: Node | None, seen: dict[int, Node]
 ) -> tuple[int | None, int]:
-    """The skip pointer of a child of parent (skew-binary: its length depends on depth alone)."""
+    """The skip pointer of a child of parent (skew-binary: its length depends on depth alone).
+
+    Where the two before it are of one length, it spans both; then the node between them is read.
+    """
     if parent is None:
         return None, 0
     if parent.jump_pk is None:
         return parent.pk, parent.depth
+    if parent.depth - parent.jump_depth != parent.jump_depth - jump_depth(parent.jump_depth):
+        return parent.pk, parent.depth
     jump = seen.get(parent.jump_pk)
     if jump is None:
         jump = seen[parent.jump_pk] = node_by_pk(connection, parent.jump_pk)
-    if parent.depth - parent.jump_depth == parent.jump_depth - jump.jump_depth:
-        return jump.jump_pk, jump.jump_depth
-    return parent.pk, parent.depth
+    return jump.jump_pk, jump.jump_depth
+
+
+def jump_depth(depth: int) -> int:
+    """Where the skip pointer of a message at this depth leads: the depth less the smallest of the
+    numbers 1, 3, 7, 15 and so on that it is the sum of, the greatest taken first."""
+    rest, length = depth, 0
+    while rest:
+        length = (1 << (rest + 1).bit_length() - 1) - 1
+        rest -= length
+    return depth - length
 
 
 _ANCESTOR_SQL = text(
@@ -575,8 +587,7 @@ _ANCESTOR = Prepared(_ANCESTOR_SQL)
 _WALK = Prepared(_WALK_SQL)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(NamedTuple):
     """A row of a path as it is read back; raw is the message's JSON text."""
 
     pk: int

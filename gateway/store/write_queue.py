@@ -87,14 +87,21 @@ class WriteQueue:
         self._siblings = siblings
         self._waiting: deque[QueuedWrite] = deque()
         self._is_called = False
+        self._lingering: asyncio.AbstractEventLoop | None = None
 
     def put(self, write: QueuedWrite) -> None:
         """Queue a write; on the event loop."""
         self._waiting.append(write)
         if len(self._waiting) < COMPANY and self._siblings() >= SIBLINGS:
-            write.loop.call_later(LINGER_SECONDS, self.flush)
+            if self._lingering is not write.loop:  # else a moment before it is running out already
+                self._lingering = write.loop
+                write.loop.call_later(LINGER_SECONDS, self._end_lingering)
         else:
             self.flush()
+
+    def _end_lingering(self) -> None:
+        self._lingering = None
+        self.flush()
 
     def flush(self) -> None:
         """Let the thread take what waits."""

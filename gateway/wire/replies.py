@@ -60,7 +60,8 @@ class ReplyBuilder:
         if choices:
             for choice in choices:
                 self._choice(choice).feed(choice, "delta")
-        self._feed_top(chunk)
+        if self._top is None or "usage" in chunk or "timings" in chunk:
+            self._feed_top(chunk)
 
     def _choice(self, choice: dict[str, Any]) -> "ChoiceBuilder":
         index = choice.get("index")

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import httpx
 import openai
+import pytest
 
 from gateway.api.sse import turn_headers
 from gateway.flows.turn import Turn
@@ -23,18 +24,22 @@ class Client:
 
     def __init__(self, body: dict[str, Any], **headers: str) -> None:
         self.news = asyncio.Event()
+        self._left = asyncio.Event()
         self.sent: list[dict[str, Any]] = []
         self._body = json.dumps(body).encode()
         self._headers = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
 
-    async def ask(self, app: Any) -> None:
+    def leave(self) -> None:
+        self._left.set()
+
+    async def ask(self, app: Any, state: dict[str, Any] | None = None) -> None:
         said = [{"type": "http.request", "body": self._body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:
             if said:
                 return said.pop()
-            await asyncio.Event().wait()
-            raise AssertionError("the client stays")
+            await self._left.wait()
+            return {"type": "http.disconnect"}
 
         async def send(message: dict[str, Any]) -> None:
             self.sent.append(message)
@@ -47,6 +52,7 @@ class Client:
             "query_string": b"",
             "headers": [(b"host", b"localhost"), *self._headers],
             "app": app,
+            "state": {} if state is None else state,
         }
         await app(scope, receive, send)
 
@@ -74,6 +80,46 @@ async def test_who_stands_in_line_hears_pings(opened: Opener) -> None:
         await asyncio.wait({work})
         door.context.turns.leave(LINE)
         assert door.context.turns._places == {}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_who_leaves_ends_its_turn_and_not_the_task_it_was_served_in(
+    opened: Opener, stream: bool
+) -> None:
+    async with opened() as door:
+        await door.context.turns.enter(LINE)
+        client = Client(chat(stream), x_conversation_id="c")
+        state: dict[str, Any] = {}
+
+        async def serve() -> int:
+            await client.ask(door.app, state)
+            await asyncio.sleep(0)  # a cancellation left behind would be told here
+            task = asyncio.current_task()
+            assert task is not None
+            return task.cancelling()
+
+        work = asyncio.ensure_future(serve())
+        while not door.context.turns._places[LINE].waiting == 2:
+            await asyncio.sleep(0)
+        client.leave()
+        assert await asyncio.wait_for(work, 10) == 0
+        assert (client.sent, state["error_code"]) == ([], "client_left")
+        door.context.turns.leave(LINE)
+        assert door.context.turns._places == {}
+
+
+async def test_who_is_cancelled_from_outside_is_told_so(opened: Opener) -> None:
+    async with opened() as door:
+        await door.context.turns.enter(LINE)
+        client = Client(chat(stream=True), x_conversation_id="c")
+        work = asyncio.ensure_future(client.ask(door.app))
+        while not door.context.turns._places[LINE].waiting == 2:
+            await asyncio.sleep(0)
+        client.leave()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(work, 10)
+        door.context.turns.leave(LINE)
 
 
 async def test_the_official_client_reads_over_pings(opened: Opener) -> None:

@@ -397,3 +397,14 @@ def test_any_message_is_stored_exactly(
         assert "\x00" not in row.raw
 
     store.writing(check)
+
+
+def test_where_a_skip_pointer_leads_is_known_from_the_depth() -> None:
+    """As the pointers themselves are made: two of one length before a message are spanned."""
+    leads = {0: 0, 1: 0}
+    for depth in range(2, 5_000):
+        parent = depth - 1
+        jump = leads[parent]
+        spans = jump > 0 and parent - jump == jump - leads[jump]
+        leads[depth] = leads[jump] if spans else parent
+    assert {depth: transcript.jump_depth(depth) for depth in leads} == leads

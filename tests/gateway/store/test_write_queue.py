@@ -57,6 +57,12 @@ def count(connection: Connection) -> int:
     return int(connection.execute(text("SELECT count(*) FROM owners")).scalar_one())
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, no transaction here is committed early."""
+    monkeypatch.setattr("gateway.store.write_queue.ENOUGH_SECONDS", 60.0)
+
+
 def names(store: Store) -> list[str]:
     rows = store.reading(lambda c: c.execute(text("SELECT name FROM owners ORDER BY pk")).all())
     return [name for (name,) in rows]
