@@ -1,0 +1,98 @@
+"""The past is indexed behind the turns, a few messages a commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from gateway.flows.indexing import BATCH, Indexing, index_some
+from gateway.store import search
+from gateway.store.transcript import ConversationRow, Node
+from tests.gateway.house import House, user
+from tests.gateway.seeds import add_conversation
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path)
+    yield house
+    house.store.close()
+
+
+def talk(house: House, count: int, owner: str = "ann") -> tuple[ConversationRow, list[Node]]:
+    def add(connection: Connection) -> tuple[ConversationRow, list[Node]]:
+        messages = [user(f"The key number {at} lies under a stone.") for at in range(count)]
+        return add_conversation(connection, messages, owner=owner)
+
+    return house.store.writing(add)
+
+
+def depth(house: House, conversation: ConversationRow, head: Node) -> int:
+    return house.store.reading(search.indexed_depth, conversation.pk, head.pk)
+
+
+async def test_a_path_is_indexed_up_to_the_message_that_is_wanted(house: House) -> None:
+    conversation, nodes = talk(house, 2 * BATCH + 5)
+    indexing = Indexing(house.store)
+    indexing.want(conversation.pk, nodes[-2].pk)
+    await indexing.settle()
+    assert depth(house, conversation, nodes[-1]) == 2 * BATCH + 4
+    await indexing.settle()
+
+
+async def test_several_conversations_are_taken_in_turn_and_the_newest_wish_counts(
+    house: House,
+) -> None:
+    one, first = talk(house, 3)
+    other, second = talk(house, BATCH)
+    indexing = Indexing(house.store)
+    indexing.want(one.pk, first[0].pk)
+    indexing.want(other.pk, second[-1].pk)
+    indexing.want(one.pk, first[2].pk)
+    await indexing.settle()
+    assert depth(house, one, first[2]) == 3
+    assert depth(house, other, second[-1]) == BATCH
+
+
+async def test_what_was_deleted_is_left_alone(house: House) -> None:
+    conversation, nodes = talk(house, 3)
+    indexing = Indexing(house.store)
+    indexing.want(conversation.pk, nodes[-1].pk)
+    indexing.forget(conversation.pk)
+    await indexing.settle()
+    assert depth(house, conversation, nodes[-1]) == 0
+    assert not house.store.writing(index_some, conversation.pk + 1, nodes[-1].pk, 5)
+
+
+async def test_it_is_broken_off_at_the_end(house: House) -> None:
+    conversation, nodes = talk(house, 3 * BATCH)
+    indexing = Indexing(house.store)
+    indexing.want(conversation.pk, nodes[-1].pk)
+    await indexing.aclose()
+    assert depth(house, conversation, nodes[-1]) < 3 * BATCH
+
+
+async def test_what_fails_is_told_and_the_next_wish_is_heard(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, nodes = talk(house, 3)
+    indexing = Indexing(house.store)
+    write = house.store.write
+
+    async def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(house.store, "write", broken)
+    indexing.want(conversation.pk, nodes[-1].pk)
+    with caplog.at_level(logging.ERROR):
+        await indexing.settle()
+    assert "the past could not be indexed" in caplog.text
+    monkeypatch.setattr(house.store, "write", write)
+    indexing.want(conversation.pk, nodes[-1].pk)
+    await indexing.settle()
+    assert depth(house, conversation, nodes[-1]) == 3
