@@ -89,11 +89,18 @@ def _is_foreign(
 
 
 def _find_claim(clause: Clause, names: Names) -> set[str]:
-    """The matters of a clause, none where it is about another's news or names another."""
+    """The matters of a clause, none where it is about another's news or names another.
+
+    Of what two discuss only what is called theirs is claimed.
+    """
     grammar = names.grammar
     rest = names.fill(grammar.told_them).sub("", clause.rest)
     others = (form for name, form in names.forms.items() if name not in clause.people)
-    answers = grammar.answers if len(clause.people) == 1 else grammar.together
-    if answers.search(rest) or any(form.search(rest) for form in others):
+    if any(form.search(rest) for form in others):
         return set()
+    if len(clause.people) == 1:
+        return set() if grammar.answers.search(rest) else grammar.matters(rest)
+    if grammar.together.search(rest):
+        theirs = grammar.theirs.search(rest)
+        return grammar.matters(rest[theirs.end() :]) if theirs else set()
     return grammar.matters(rest)

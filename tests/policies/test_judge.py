@@ -214,6 +214,20 @@ def test_a_quoted_or_told_refusal_is_none(told: str) -> None:
     assert not is_refusal(told)
 
 
+def test_a_chapter_about_a_refusal_enters_memory() -> None:
+    """A20: the whole judge, where the talk itself was about a bot that declines."""
+    talk = [
+        ("user", 'The hotel bot wrote "Sorry, I can\'t help with this" to me five times.'),
+        ("assistant", "That is tiresome. Shall I draft a complaint?"),
+        ("user", "Yes, firm but polite, and it must be out by Monday."),
+    ]
+    told = (
+        "The user was annoyed that the hotel's bot had written \"Sorry, I can't help with this\""
+        " five times, and wants a firm but polite complaint by Monday."
+    )
+    assert judge(told, talk) == Verdict(True, (), told)
+
+
 def test_a_quotation_beside_the_speaker_himself_is_his_refusal() -> None:
     assert is_refusal('I can\'t write about "the window" here.')
 

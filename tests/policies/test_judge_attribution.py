@@ -260,6 +260,66 @@ def test_what_one_did_is_not_what_both_did(lang: str, wrong: str) -> None:
     assert not _wrong(wrong, both)
 
 
+@pytest.mark.parametrize(
+    ("lang", "talked", "theirs", "each"),
+    [
+        (
+            "en",
+            "Odile and Bram talked of the accordion, the customs and the ivory keys.",
+            "Odile and Bram talked of their accordion, the customs and the ivory keys.",
+            "Odile and Bram talked of their accordion with ivory keys and essays on Hobbes.",
+        ),
+        (
+            "es",
+            "Olga y Bruno hablaron del acordeón, la aduana y las teclas de marfil.",
+            "Olga y Bruno hablaron de su acordeón, la aduana y las teclas de marfil.",
+            "Olga y Bruno hablaron de su acordeón con teclas y los ensayos sobre Hobbes.",
+        ),
+        (
+            "ru",
+            "Ольга и Борис говорили про аккордеон, таможню и клавиши.",
+            "Ольга и Борис говорили про свой аккордеон, таможню и клавиши.",
+            "Ольга и Борис говорили про свой аккордеон с клавишами и сочинения о Гоббсе.",
+        ),
+        (
+            "zh",
+            "欧莉和博文谈到被海关扣下的手风琴和象牙琴键。",
+            "欧莉和博文谈到他们的被海关扣下的手风琴和象牙琴键。",
+            "欧莉和博文谈到他们的手风琴象牙琴键和霍布斯论文，以及耳塞甘草糖。",
+        ),
+        (
+            "ja",
+            "織江と武は手風琴と税関と象牙の話をした。",
+            "織江と武は自分たちの手風琴と税関と象牙について話した。",
+            "織江と武は自分たちの手風琴と象牙、小論文の採点について話した。",
+        ),
+        (
+            "ko",
+            "올가와 보람은 아코디언과 세관과 상아 건반 이야기를 했다.",
+            "올가와 보람은 그들의 아코디언과 세관과 상아 건반 이야기를 했다.",
+            "올가와 보람은 그들의 아코디언과 상아 건반, 홉스 논술 이야기를 했다.",
+        ),
+    ],
+)
+def test_what_two_talked_of_is_not_theirs(lang: str, talked: str, theirs: str, each: str) -> None:
+    span = next(row["span"] for row in read_texts("attribution_held") if row["lang"] == lang)
+    assert [_wrong(text, span) for text in (talked, theirs, each)] == [False, True, False]
+
+
+@given(
+    names=st.lists(st.text(max_size=6), min_size=2, max_size=5), lang=st.sampled_from(["en", "ja"])
+)
+@settings(max_examples=200, deadline=None)
+def test_any_name_can_speak(names: list[str], lang: str) -> None:
+    facts = FACTS[lang][: len(names)]
+    span = [(name, fact["said"]) for name, fact in zip(names, facts, strict=True)]
+    told = " ".join(
+        fact["told"].format(name=name, other=names[0])
+        for name, fact in zip(names, facts, strict=True)
+    )
+    assert _wrong(told, span) in (True, False)
+
+
 def test_few_lines_ask_for_more() -> None:
     span: Span = [("Nell", "I sanded the hull of it."), ("Oscar", "My oven broke on the way.")]
     assert not _wrong("Oscar sanded the hull.", span)  # 2 of 2 + 1

@@ -59,6 +59,7 @@ CHINESE = Grammar(
         "聊|谈|談|讨论|討論|商量|约|約|见面|見面|分享|回忆|回憶|一起|交流|计划|計劃|打算|决定"
         "|決定|互相|彼此|同意|各自|争|爭|都"
     ),
+    theirs=re.compile("(?:他|她)[们們]的"),
     addressed=re.compile(r"\?|请|請|你|您|吗|嗎"),
     named=re.escape,
     matters=_matters,

@@ -64,6 +64,7 @@ ENGLISH = Grammar(
         r"|explor|get|convey|emphas|highlight|acknowledg|connect)"
         r"|\b(?:is|was|are|were|has|had|have|needs?) to\b|\b(?:must|should|ought|may)\b"
     ),
+    theirs=re.compile(r"\btheir\b(?! (?:own|respective|recent|lives)\b)"),
     addressed=re.compile(r"\byou\b|\byour|\?"),
     named=whole_word,
     matters=_matters,

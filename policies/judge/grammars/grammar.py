@@ -16,11 +16,11 @@ class Grammar:
     subject begins. further: where another predicate of the same subject begins. told_them: the
     teller tells a listener, who is no part of it. answers: the clause is about another's news, or
     about what somebody else is to do. links: what stands behind the first of two names. together:
-    what two do with each other, or each for himself. addressed: a sentence of the talk that may be
-    about the one spoken to. named: how a name in `{name}` is met in any of its forms. matters: the
-    stems of the words of a text that tell one matter from another. least: matters of another
-    speaker alone from which a clause about one person, a clause about two, and all clauses
-    together are foreign.
+    what two do with each other, or each for himself. theirs: the word that makes of what follows
+    the matter of both. addressed: a sentence of the talk that may be about the one spoken to.
+    named: how a name in `{name}` is met in any of its forms. matters: the stems of the words of a
+    text that tell one matter from another. least: matters of another speaker alone from which a
+    clause about one person, a clause about two, and all clauses together are foreign.
     """
 
     lead: str
@@ -30,6 +30,7 @@ class Grammar:
     told_them: str
     answers: re.Pattern[str]
     together: re.Pattern[str]
+    theirs: re.Pattern[str]
     addressed: re.Pattern[str]
     named: Callable[[str], str]
     matters: Callable[[str], set[str]]

@@ -62,6 +62,7 @@ SPANISH = Grammar(
         rf"^{_LEAD}(?:habl|convers|charl|discut|coment|compart|qued|planea|plane|plan|acord|acuerd"
         r"|reun|encontr|vieron|disfrut|recuerd|record|intercambi|decid|van |iran |apoy|coincid)"
     ),
+    theirs=re.compile(r"\bsus?\b(?! propi)"),
     addressed=re.compile(
         r"\?|\b(?:tu|tus|te|ti|contigo|usted|ustedes|vos|vosotr[oa]s|os|vuestr\w+|tuy[oa]s?)\b"
         r"|\b(?!hast)\w{2,}[ai]ste\b"
