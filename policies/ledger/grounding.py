@@ -16,7 +16,7 @@ from policies.judge.grounding import is_known_name, names_in
 from policies.judge.heard import Heard
 from policies.judge.language import is_wrong_language
 from policies.judge.numbers import spoken_values, values
-from policies.judge.reading import fold, has_words, sentences, weight, words
+from policies.judge.reading import HAN, HANGUL, fold, has_words, sentences, weight, words
 from policies.judge.refusal import is_refusal
 from policies.judge.roots import root
 from policies.judge.terms import COMMON, DENSE, HANGUL_LETTER, terms
@@ -88,6 +88,31 @@ class _Sentence:
     named: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Names and numbers that were heard: words and values, and all that was said, folded."""
+
+    words: frozenset[str]
+    values: frozenset[str]
+    folded: str
+
+    @classmethod
+    def of(cls, heard: Heard) -> "_Known":
+        figures = values(heard.folded) | spoken_values(heard.folded)
+        return cls(heard.words, frozenset(figures), heard.folded)
+
+    def invents(self, text: str) -> bool:
+        """Whether a text names somebody or counts something that was never heard."""
+        folded = fold(text)
+        borrowed = (run for run in _KATAKANA.findall(folded) if run not in _USERS)
+        return (
+            any(not is_known_name(name, self.words) for name in names_in(text))
+            or any(run not in self.folded for run in borrowed)
+            or not values(folded) <= self.values
+            or any(not (read & self.values or "1" in read) for read in _spoken(folded))
+        )
+
+
 @dataclass(frozen=True)
 class _Span:
     """The lines of a span, read once for all entries."""
@@ -99,17 +124,23 @@ class _Span:
         return Heard([(line.speaker, line.text) for line in self.lines])
 
     @cached_property
-    def values(self) -> frozenset[str]:
-        return frozenset(values(self.heard.folded) | spoken_values(self.heard.folded))
+    def known(self) -> _Known:
+        return _Known.of(self.heard)
+
+    @cached_property
+    def known_to_user(self) -> _Known:
+        """What the user's own lines name; the speakers are known to everybody."""
+        mine = [(line.speaker, line.text) for line in self.lines if line.role == "user"]
+        return _Known.of(Heard([*mine, *((name, "") for name in self.heard.speakers)]))
 
     @cached_property
     def said(self) -> list[_Said]:
-        return [_Said(line, _content(line.text)) for line in self.lines]
+        return [_Said(line, _held(line.text)) for line in self.lines]
 
     @cached_property
     def told(self) -> list[_Said]:
         """Narration and inner thought: what is so, in place of what somebody says."""
-        return [_Said(line, _content(text)) for line in self.lines for text in _unsaid(line)]
+        return [_Said(line, _held(text)) for line in self.lines for text in _unsaid(line)]
 
     @cached_property
     def stated(self) -> list[_Said]:
@@ -117,11 +148,16 @@ class _Span:
         return [
             _Said(
                 line,
-                _content(" ".join(s for s in sentences(line.text) if not is_question(fold(s)))),
+                _held(" ".join(s for s in sentences(line.text) if not is_question(fold(s)))),
             )
             for line in self.lines
             if line.role not in _NO_CHARACTERS
         ]
+
+    @cached_property
+    def _stated(self) -> frozenset[str]:
+        mine = (sentence.terms for _, own in self._own for sentence in own)
+        return frozenset().union(*(said.terms for said in self.stated), *mine)
 
     # --- facts -----------------------------------------------------------------------------------
 
@@ -129,7 +165,7 @@ class _Span:
         """A fact that the user's own words hold, and nobody else's before them: an echo of what a
         character said is no telling of one's own."""
         about, text = told
-        if not self._may_stand(text):
+        if not self._may_stand(text) or self.known_to_user.invents(text):
             return None
         folded = fold(text)
         mine = [_Said(line, _join(own, folded)) for line, own in self._own]
@@ -137,8 +173,8 @@ class _Span:
         best = _best(mine, bare)
         if best is None:
             return None
-        # What the user left unsaid and somebody else said counts twice against a fact.
-        taken = (bare - best.terms) & self._everything
+        # What the user did not say of themselves, but was said, counts twice against a fact.
+        taken = (bare - best.terms) & self._stated
         if not _is_borne(bare, best.terms, _FACT, against=len(taken)):
             return None
         others = [s for s in self.stated if len(bare & s.terms) >= len(bare & best.terms)]
@@ -170,7 +206,7 @@ class _Span:
                 folded = fold(sentence)
                 if not is_question(folded):
                     named = tuple(name for name in others if _has_word(folded, name))
-                    yield _Sentence(folded, _content(sentence), named)
+                    yield _Sentence(folded, _held(sentence), named)
 
     # --- claims, threads, quotes -----------------------------------------------------------------
 
@@ -237,22 +273,9 @@ class _Span:
         return (
             0 < len(text) <= MOST_CHARS
             and has_words(text)
-            and not self._invents(text)
+            and not self.known.invents(text)
             and not self._is_foreign(text)
             and not is_refusal(text)
-        )
-
-    def _invents(self, text: str) -> bool:
-        folded = fold(text)
-        return (
-            any(not is_known_name(name, self.heard.words) for name in names_in(text))
-            or any(
-                run not in self.heard.folded
-                for run in _KATAKANA.findall(folded)
-                if run not in _USERS
-            )
-            or not values(folded) <= self.values
-            or any(not (read & self.values or "1" in read) for read in _spoken(folded))
         )
 
     def _is_foreign(self, text: str) -> bool:
@@ -274,15 +297,39 @@ class _Span:
 
 
 def _content(text: str) -> frozenset[str]:
-    """What a text is about: roots of English content words, stems, pairs of characters, numbers."""
+    """What a text is about: roots of English content words, stems, pairs of characters, numbers.
+
+    Beside kana the words are written in Han and katakana, and what joins them in hiragana: there
+    only the former count, a single Han character too.
+    """
     folded = fold(text)
-    ascii_words = {w for w in words(folded) if w.isascii()}
+    found = {f"#{value}" for value in values(folded)}
+    if _KANA.search(folded):
+        for run in _HAN_OR_KATAKANA.findall(folded):
+            is_pairs = len(run) > 2 and DENSE.match(run) and not _KATAKANA.match(run)
+            found.update(run[at : at + 2] for at in range(len(run) - 1)) if is_pairs else found.add(
+                run
+            )
+        folded = DENSE.sub(" ", folded)
+    plain = {word for word in words(folded) if word.isascii() and len(word) > 2}
     other = " ".join(word for word in words(folded) if not word.isascii())
-    roots = {root(word) for word in ascii_words if len(word) > 2 and word not in COMMON}
-    return frozenset(terms(other) | (roots - _COMMON_ROOTS) | {f"#{v}" for v in values(folded)})
+    roots = {root(word) for word in plain - COMMON - _SHORT if not word.isdigit()}
+    return frozenset(terms(other) | roots | found) - {""}
 
 
-_COMMON_ROOTS = frozenset({*map(root, "the has had was are and his her its not who".split()), ""})
+def _held(text: str) -> frozenset[str]:
+    """The terms of what is to bear a text out: single Han characters are in every run of them."""
+    return _content(text) | frozenset(_HAN_SIGN.findall(fold(text)))
+
+
+_KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa]")
+_PAIR = re.compile(f"[{HAN}{HANGUL}]{{2}}")
+_HAN_SIGN = re.compile(f"[{HAN}]")
+_HAN_OR_KATAKANA = re.compile(f"[{HAN}]+|[\u30a1-\u30fa\u30fc]+")
+_SHORT = frozenset(
+    "the has had was are and his her its not who she him you they them our for but any all can did"
+    " may out off how why now too yet".split()
+)
 
 
 def _join(said: Sequence[_Sentence], told: str) -> frozenset[str]:
@@ -303,8 +350,8 @@ def _best(said: Sequence[_Said], wanted: frozenset[str]) -> _Said | None:
 
 
 def _is_borne(wanted: frozenset[str], held: frozenset[str], least: float, against: int = 0) -> bool:
-    dense = sum(bool(DENSE.fullmatch(term) or HANGUL_LETTER.search(term)) for term in wanted)
-    least = least * _DENSE if dense * 2 > len(wanted) else least
+    pairs = sum(bool(_PAIR.fullmatch(term)) for term in wanted)
+    least = least * _DENSE if pairs * 2 > len(wanted) else least
     return bool(wanted) and len(wanted & held) >= least * (len(wanted) + against)
 
 
