@@ -1,0 +1,262 @@
+"""Recall over a stored conversation: its own path, word for word, nothing that is shown already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from gateway.flows.recollection import LINE_CHARS, Ask, Passage, expand, recall
+from gateway.store import search
+from gateway.store.engine import Store
+from gateway.store.transcript import ConversationRow, Node
+from tests.gateway.seeds import NOW, add_conversation, extend
+
+RING = "My grandmother left me a sapphire ring."
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(f"sqlite:///{tmp_path / 'x.db'}")
+    store.open()
+    yield store
+    store.close()
+
+
+def talk(*texts: str, start: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"role": "assistant" if at % 2 else "user", "content": said}
+        for at, said in enumerate(texts, start)
+    ]
+
+
+def chatter(count: int) -> list[str]:
+    return [f"Line {at} about the bus and the soup, again." for at in range(1, count + 1)]
+
+
+def told(connection: Connection, at: int = 10, said: str = RING) -> tuple[ConversationRow, Node]:
+    """Forty lines, one of which says something, all of them indexed."""
+    texts = chatter(40)
+    texts[at - 1] = said
+    made, nodes = add_conversation(connection, talk(*texts))
+    search.index_path(connection, made.pk, nodes[-1].pk)
+    return made, nodes[-1]
+
+
+def ask(made: ConversationRow, head: Node, question: str, **more: Any) -> Ask:
+    return Ask(made.pk, head, head.depth, question, **more)
+
+
+def test_a_line_comes_back_with_who_said_it_and_when(store: Store) -> None:
+    def check(connection: Connection) -> list[Passage]:
+        made, head = told(connection)
+        return recall(connection, ask(made, head, "Who left me the sapphire ring?"))
+
+    found = store.writing(check)
+    (hit,) = [passage for passage in found if passage.hit]
+    assert (hit.depth, hit.role, hit.text, hit.whole) == (10, "assistant", RING, True)
+    assert (hit.created_ms, hit.name) == (NOW, None)
+    assert hit.score > 0
+    assert [passage.depth for passage in found] == [8, 9, 10, 11, 12]
+
+
+def test_the_name_in_a_message_is_told(store: Store) -> None:
+    def check(connection: Connection) -> list[Passage]:
+        lines = talk(*chatter(20))
+        lines[4] |= {"content": RING, "name": "Ann"}
+        lines[6] |= {"name": 7}
+        made, nodes = add_conversation(connection, lines)
+        search.index_path(connection, made.pk, nodes[-1].pk)
+        return recall(connection, ask(made, nodes[-1], "Who left the sapphire ring?"))
+
+    names = {passage.depth: passage.name for passage in store.writing(check)}
+    assert (names[5], names[7], names[6]) == ("Ann", None, None)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"question": "ok, thanks"},
+        {"question": "What became of the zeppelin?"},
+        {"question": ""},
+        {"budget": LINE_CHARS},
+        {"border": 7},
+    ],
+)
+def test_nothing_is_recalled(store: Store, more: dict[str, Any]) -> None:
+    def check(connection: Connection) -> list[Passage]:
+        made, head = told(connection)
+        question = ask(made, head, "Who left me the sapphire ring?")
+        return recall(connection, replace(question, **more))
+
+    assert store.writing(check) == []
+
+
+def test_a_conversation_without_an_index_recalls_nothing(store: Store) -> None:
+    def check(connection: Connection) -> list[Passage]:
+        made, nodes = add_conversation(connection, talk(RING))
+        return recall(connection, ask(made, nodes[-1], "Who left the sapphire ring?"))
+
+    assert store.writing(check) == []
+
+
+def test_without_the_floor_a_search_returns_what_little_there_is(store: Store) -> None:
+    def check(connection: Connection) -> tuple[list[Passage], list[Passage]]:
+        made, head = told(connection)
+        weak = ask(made, head, "I saw a sapphire.")
+        return recall(connection, weak), recall(
+            connection, replace(weak, floor=False, neighbours=False)
+        )
+
+    none, some = store.writing(check)
+    assert none == []
+    assert [passage.depth for passage in some] == [10]
+
+
+def test_what_stands_in_notes_already_does_not_come_again(store: Store) -> None:
+    def check(connection: Connection) -> tuple[list[Passage], list[Passage]]:
+        made, head = told(connection)
+        question = ask(made, head, "Who left me the sapphire ring?")
+        first = recall(connection, question)
+        taken = frozenset(passage.pk for passage in first)
+        return first, recall(connection, replace(question, taken=taken))
+
+    first, second = store.writing(check)
+    assert first and second == []
+
+
+def test_another_branch_is_never_recalled(store: Store) -> None:
+    def check(connection: Connection) -> tuple[list[Passage], list[Passage]]:
+        texts = chatter(30)
+        made, trunk = add_conversation(connection, talk(*texts))
+        branch = extend(
+            connection, made, trunk[9], talk(RING, *(f"{text}!" for text in chatter(9)))
+        )
+        search.index_path(connection, made.pk, trunk[-1].pk)
+        search.index_path(connection, made.pk, branch[-1].pk)
+        question = "Who left me the sapphire ring?"
+        return (
+            recall(connection, ask(made, trunk[-1], question)),
+            recall(connection, ask(made, branch[-1], question)),
+        )
+
+    on_trunk, on_branch = store.writing(check)
+    assert RING not in {passage.text for passage in on_trunk}
+    assert not any(passage.hit for passage in on_trunk)
+    assert RING in {passage.text for passage in on_branch}
+
+
+def test_of_a_long_message_a_passage_is_recalled(store: Store) -> None:
+    def check(connection: Connection) -> list[Passage]:
+        made, head = told(connection, said="We spoke of soup. " * 200 + RING + " So. " * 200)
+        return recall(connection, ask(made, head, "Who left me the sapphire ring?"))
+
+    (hit,) = [passage for passage in store.writing(check) if passage.hit]
+    assert not hit.whole
+    assert RING in hit.text
+    assert len(hit.text) <= 500
+
+
+def test_lines_around_one_are_the_nearest_that_fit(store: Store) -> None:
+    def check(connection: Connection) -> list[list[int]]:
+        _, head = told(connection)
+        cost = len(chatter(9)[8]) + LINE_CHARS
+        calls = [
+            {"before": 2, "after": 1, "border": 40, "budget": 2_000},
+            {"before": 2, "after": 2, "border": 11, "budget": 2_000},
+            {"before": 20, "after": 0, "border": 40, "budget": 2_000},
+            {"before": 3, "after": 3, "border": 40, "budget": 2 * cost + 10},
+            {"before": 0, "after": 0, "border": 9, "budget": 2_000},
+        ]
+        return [[p.depth for p in expand(connection, head, 10, **call)] for call in calls]
+
+    assert store.writing(check) == [
+        [8, 9, 10, 11],
+        [8, 9, 10, 11],
+        list(range(1, 11)),
+        [9, 10],
+        [],
+    ]
+
+
+def test_lines_around_the_newest_message_end_with_it(store: Store) -> None:
+    def check(connection: Connection) -> list[str]:
+        _, head = told(connection)
+        found = expand(connection, head, 40, before=1, after=5, border=60, budget=500)
+        return [passage.text for passage in found]
+
+    assert store.writing(check) == chatter(40)[38:]
+
+
+def test_a_search_reads_no_more_of_a_long_conversation(store: Store) -> None:
+    """Statements of one search, those inside of the index included: ten times the messages."""
+
+    def count(connection: Connection, length: int) -> int:
+        texts = chatter(length)
+        texts[5] = RING
+        made, nodes = add_conversation(connection, talk(*texts))
+        while search.index_path(connection, made.pk, nodes[-1].pk):
+            pass
+        seen: list[str] = []
+        driver: Any = connection.connection.dbapi_connection
+        driver.set_trace_callback(seen.append)
+        found = recall(connection, ask(made, nodes[-1], "Who left me the sapphire ring?"))
+        driver.set_trace_callback(None)
+        assert RING in {passage.text for passage in found}
+        return len(seen)
+
+    short, long = (store.writing(count, length) for length in (200, 2_000))
+    assert long <= 2 * short
+
+
+words = st.sampled_from("cat dog Lisbon sapphire 猫 寿司 школа кошка 바다 gato niño 42 ?".split())
+said = st.lists(words, max_size=6).map(" ".join)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(said, min_size=3, max_size=20),
+    st.lists(said, min_size=1, max_size=10),
+    st.integers(0, 19),
+    said,
+    st.integers(0, 30),
+    st.integers(0, 400),
+    st.booleans(),
+)
+def test_the_laws_of_recall(
+    store: Store,
+    trunk: list[str],
+    leaves: list[str],
+    where: int,
+    question: str,
+    border: int,
+    budget: int,
+    floor: bool,
+) -> None:
+    """On the path, word for word, within the budget, not beyond the border, each time the same."""
+
+    def check(connection: Connection) -> None:
+        made, nodes = add_conversation(connection, talk(*trunk))
+        fork = where % len(nodes)
+        branch = extend(connection, made, nodes[fork], talk(*leaves, start=fork + 1))
+        paths = (nodes, nodes[: fork + 1] + branch)
+        for path in paths:
+            search.index_path(connection, made.pk, path[-1].pk)
+        for path in paths:
+            asked = Ask(made.pk, path[-1], border, question, budget=budget, floor=floor)
+            found = recall(connection, asked)
+            assert found == recall(connection, asked)
+            assert sum(len(passage.text) + LINE_CHARS for passage in found) <= budget
+            assert all(passage.depth <= border for passage in found)
+            for passage in found:
+                assert path[passage.depth - 1].pk == passage.pk
+            depths = [passage.depth for passage in found]
+            assert depths == sorted(set(depths))
+
+    store.writing(check)
