@@ -12,15 +12,15 @@ from functools import cached_property
 from typing import TypeVar
 
 from policies.judge.beside import Beside
-from policies.judge.grounding import is_known_name, names_in
+from policies.judge.grounding import is_known_name
 from policies.judge.heard import Heard
 from policies.judge.language import is_wrong_language
-from policies.judge.numbers import spoken_values, values
-from policies.judge.reading import HAN, HANGUL, fold, has_words, sentences, weight, words
+from policies.judge.reading import fold, has_words, sentences, weight, words
 from policies.judge.refusal import is_refusal
-from policies.judge.roots import root
-from policies.judge.terms import COMMON, DENSE, HANGUL_LETTER, terms
+from policies.judge.terms import DENSE, HANGUL_LETTER
 from policies.language import language_of
+from policies.ledger.content import content, held_content, is_borne
+from policies.ledger.known import USERS, Known
 from policies.ledger.persons import is_of_another, is_question
 from policies.ledger.values import MOST_CHARS, MOST_QUOTE, Claim, Entries, Fact, Quote, Thread
 from policies.roleplay import split_marks
@@ -35,14 +35,7 @@ _FACT, _CLAIM, _THREAD = 0.5, 0.4, 0.3
 fact, which is to be the user's own words; of what a character claims; and of a thread, which is
 told in the recorder's words."""
 
-_DENSE = 0.6
-"""How much less of it where words have no spaces: pairs of characters are shared less, as in
-judge.grounding."""
-
-_USERS = "user the usuario usuaria пользователь пользователя ユーザー 用户 使用者 사용자".split()
 _NO_CHARACTERS = ("user", "system", "developer", "tool", "function")
-_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{3,}")
-_COUNTED = re.compile("[二三四五六七八九十百千万萬两兩]+(?=[歳岁才月日年人个個匹只隻位本回度名点])")
 _QUOTE_MARKS = "\"'\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019"
 _SPACED = re.compile(r"\s+")
 T = TypeVar("T")
@@ -88,31 +81,6 @@ class _Sentence:
     named: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Names and numbers that were heard: words and values, and all that was said, folded."""
-
-    words: frozenset[str]
-    values: frozenset[str]
-    folded: str
-
-    @classmethod
-    def of(cls, heard: Heard) -> "_Known":
-        figures = values(heard.folded) | spoken_values(heard.folded)
-        return cls(heard.words, frozenset(figures), heard.folded)
-
-    def invents(self, text: str) -> bool:
-        """Whether a text names somebody or counts something that was never heard."""
-        folded = fold(text)
-        borrowed = (run for run in _KATAKANA.findall(folded) if run not in _USERS)
-        return (
-            any(not is_known_name(name, self.words) for name in names_in(text))
-            or any(run not in self.folded for run in borrowed)
-            or not values(folded) <= self.values
-            or any(not (read & self.values or "1" in read) for read in _spoken(folded))
-        )
-
-
 @dataclass(frozen=True)
 class _Span:
     """The lines of a span, read once for all entries."""
@@ -124,23 +92,23 @@ class _Span:
         return Heard([(line.speaker, line.text) for line in self.lines])
 
     @cached_property
-    def known(self) -> _Known:
-        return _Known.of(self.heard)
+    def known(self) -> Known:
+        return Known.of(self.heard)
 
     @cached_property
-    def known_to_user(self) -> _Known:
+    def known_to_user(self) -> Known:
         """What the user's own lines name; the speakers are known to everybody."""
         mine = [(line.speaker, line.text) for line in self.lines if line.role == "user"]
-        return _Known.of(Heard([*mine, *((name, "") for name in self.heard.speakers)]))
+        return Known.of(Heard([*mine, *((name, "") for name in self.heard.speakers)]))
 
     @cached_property
     def said(self) -> list[_Said]:
-        return [_Said(line, _held(line.text)) for line in self.lines]
+        return [_Said(line, held_content(line.text)) for line in self.lines]
 
     @cached_property
     def told(self) -> list[_Said]:
         """Narration and inner thought: what is so, in place of what somebody says."""
-        return [_Said(line, _held(text)) for line in self.lines for text in _unsaid(line)]
+        return [_Said(line, held_content(text)) for line in self.lines for text in _unsaid(line)]
 
     @cached_property
     def stated(self) -> list[_Said]:
@@ -148,7 +116,7 @@ class _Span:
         return [
             _Said(
                 line,
-                _held(" ".join(s for s in sentences(line.text) if not is_question(fold(s)))),
+                held_content(" ".join(s for s in sentences(line.text) if not is_question(fold(s)))),
             )
             for line in self.lines
             if line.role not in _NO_CHARACTERS
@@ -169,13 +137,13 @@ class _Span:
             return None
         folded = fold(text)
         mine = [_Said(line, _join(own, folded)) for line, own in self._own]
-        bare = _content(text) - self._user_terms
+        bare = content(text) - self._user_terms
         best = _best(mine, bare)
         if best is None:
             return None
         # What the user did not say of themselves, but was said, counts twice against a fact.
         taken = (bare - best.terms) & self._stated
-        if not _is_borne(bare, best.terms, _FACT, against=len(taken)):
+        if not is_borne(bare, best.terms, _FACT, against=len(taken)):
             return None
         others = [s for s in self.stated if len(bare & s.terms) >= len(bare & best.terms)]
         if any(
@@ -189,7 +157,7 @@ class _Span:
     def _user_terms(self) -> frozenset[str]:
         """Words that name the user: the role, and under which name it speaks."""
         names = {line.speaker for line in self.lines if line.role == "user"}
-        return _content(" ".join([*_USERS, *names]))
+        return content(" ".join([*USERS, *names]))
 
     @cached_property
     def _own(self) -> list[tuple[Line, list[_Sentence]]]:
@@ -206,7 +174,7 @@ class _Span:
                 folded = fold(sentence)
                 if not is_question(folded):
                     named = tuple(name for name in others if _has_word(folded, name))
-                    yield _Sentence(folded, _held(sentence), named)
+                    yield _Sentence(folded, held_content(sentence), named)
 
     # --- claims, threads, quotes -----------------------------------------------------------------
 
@@ -216,8 +184,8 @@ class _Span:
         if not (self._is_name(who) and self._may_stand(text)):
             return None
         own = [said for said in self.said if _is_same(said.line.speaker, who)]
-        best = _best(own or self.said, _content(text))
-        if best is None or not _is_borne(_content(text) - _content(who), best.terms, _CLAIM):
+        best = _best(own or self.said, content(text))
+        if best is None or not is_borne(content(text) - content(who), best.terms, _CLAIM):
             return None
         return Claim(
             who,
@@ -231,22 +199,22 @@ class _Span:
         """What stands beside a claim: only what narration or thought bears out."""
         if not self._may_stand(text):
             return None
-        bare = _content(text)
+        bare = content(text)
         best = _best(self.told, bare)
-        return text if best is not None and _is_borne(bare, best.terms, _CLAIM) else None
+        return text if best is not None and is_borne(bare, best.terms, _CLAIM) else None
 
     def ground_thread(self, text: str) -> Thread | None:
         if not self._may_stand(text):
             return None
-        bare = _content(text)
+        bare = content(text)
         best = _best(self.said, bare)
-        if best is None or not _is_borne(bare, self._everything, _THREAD):
+        if best is None or not is_borne(bare, self._everything, _THREAD):
             return None
         return Thread(text, best.line.at)
 
     @cached_property
     def _everything(self) -> frozenset[str]:
-        return frozenset().union(*(s.terms for s in self.said), *map(_content, self.heard.speakers))
+        return frozenset().union(*(s.terms for s in self.said), *map(content, self.heard.speakers))
 
     def ground_quote(self, told: tuple[str, str]) -> Quote | None:
         """Words that stand in the span, under the name of the line that holds them unless another
@@ -296,42 +264,6 @@ class _Span:
         return all(is_known_name(word, self.heard.words) for word in words(folded))
 
 
-def _content(text: str) -> frozenset[str]:
-    """What a text is about: roots of English content words, stems, pairs of characters, numbers.
-
-    Beside kana the words are written in Han and katakana, and what joins them in hiragana: there
-    only the former count, a single Han character too.
-    """
-    folded = fold(text)
-    found = {f"#{value}" for value in values(folded)}
-    if _KANA.search(folded):
-        for run in _HAN_OR_KATAKANA.findall(folded):
-            is_pairs = len(run) > 2 and DENSE.match(run) and not _KATAKANA.match(run)
-            found.update(run[at : at + 2] for at in range(len(run) - 1)) if is_pairs else found.add(
-                run
-            )
-        folded = DENSE.sub(" ", folded)
-    plain = {word for word in words(folded) if word.isascii() and len(word) > 2}
-    other = " ".join(word for word in words(folded) if not word.isascii())
-    roots = {root(word) for word in plain - COMMON - _SHORT if not word.isdigit()}
-    return frozenset(terms(other) | roots | found) - {""}
-
-
-def _held(text: str) -> frozenset[str]:
-    """The terms of what is to bear a text out: single Han characters are in every run of them."""
-    return _content(text) | frozenset(_HAN_SIGN.findall(fold(text)))
-
-
-_KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa]")
-_PAIR = re.compile(f"[{HAN}{HANGUL}]{{2}}")
-_HAN_SIGN = re.compile(f"[{HAN}]")
-_HAN_OR_KATAKANA = re.compile(f"[{HAN}]+|[\u30a1-\u30fa\u30fc]+")
-_SHORT = frozenset(
-    "the has had was are and his her its not who she him you they them our for but any all can did"
-    " may out off how why now too yet".split()
-)
-
-
 def _join(said: Sequence[_Sentence], told: str) -> frozenset[str]:
     """The terms of those sentences that may tell of the user what `told`, folded, tells."""
     own = (
@@ -349,26 +281,11 @@ def _best(said: Sequence[_Said], wanted: frozenset[str]) -> _Said | None:
     return best if best is not None and wanted & best.terms else None
 
 
-def _is_borne(wanted: frozenset[str], held: frozenset[str], least: float, against: int = 0) -> bool:
-    pairs = sum(bool(_PAIR.fullmatch(term)) for term in wanted)
-    least = least * _DENSE if pairs * 2 > len(wanted) else least
-    return bool(wanted) and len(wanted & held) >= least * (len(wanted) + against)
-
-
 def _unsaid(line: Line) -> Iterator[str]:
     if line.kind != "said":
         yield line.text
         return
     yield from (s.text for s in split_marks(line.text) if s.kind != "said")
-
-
-def _spoken(folded: str) -> Iterator[set[str]]:
-    """The values that each number word may have; a syllable of Hangul alone is too many words."""
-    for word in words(folded):
-        if len(word) > 1 and not DENSE.search(word) and (read := spoken_values(word)):
-            yield read
-    for numeral in _COUNTED.findall(folded):
-        yield spoken_values(numeral)
 
 
 def _has_word(folded: str, name: str) -> bool:
