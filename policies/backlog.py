@@ -5,7 +5,7 @@ for all of the backlog, oldest first, and the gist of those that are too many. C
 kept warm are the same, made ahead of any need.
 """
 
-from policies.folding import plan_fold
+from policies.folding import is_worth_telling, plan_fold
 from policies.generations import GREAT_STACK, plan_gist_ahead, plan_gist_stand_in
 from policies.ground import Ground, step_beyond
 from policies.values import Debt, Limits, ViewState
@@ -17,7 +17,7 @@ def plan_backlog(limits: Limits, state: ViewState) -> Debt | None:
 
     A debt without spans: all chapters are asked for already, or a gist is what is missing.
     """
-    if state.total < limits.ceiling:
+    if state.measure(limits) < limits.ceiling:
         return None
     if _is_fit(limits, state):
         return None
@@ -37,14 +37,14 @@ def plan_warm(limits: Limits, state: ViewState) -> Debt | None:
     rest = ground.rest(ground.row_end(len(state.coming)))
     if is_warm(limits, state, rest):
         return None
-    whole = (rest - limits.keep) // limits.split * limits.split
+    whole = 0 if limits.messages else (rest - limits.keep) // limits.split * limits.split
     step = step_beyond(ground, 0, rest - whole if whole > 0 else limits.keep)
     return None if step is None else _worth(limits, Debt(step.border, step.spans))
 
 
 def is_warm(limits: Limits, state: ViewState, rest: int) -> bool:
-    """Whether the chapters that there are keep a view ready, with ``rest`` characters behind them.
-    Asks nothing about the tail."""
+    """Whether the chapters that there are keep a view ready, with ``rest`` behind them, in the
+    view's unit. Asks nothing about the tail."""
     rows = len(state.coming)
     ground = Ground.of(limits, state)
     return ground.condensed(rows, ground.memory(rows)) + rest <= limits.start
@@ -59,8 +59,7 @@ def _is_fit(limits: Limits, state: ViewState) -> bool:
     if fold is None:
         return True
     ground = Ground.of(limits, state)
-    gist = ground.gist_at(len(fold.chapters))
-    chapters = fold.memory - state.fixed - (gist.length if gist else 0)
+    chapters = sum(ground.lengths(len(fold.chapters)))
     return (
         fold.kind == "fold"
         and fold.memory + fold.verbatim - ground.newest <= limits.start
@@ -87,4 +86,4 @@ def _plan_spans(limits: Limits, state: ViewState) -> Debt:
 
 def _worth(limits: Limits, debt: Debt) -> Debt | None:
     """A debt of less than two asked chapter lengths of text is none."""
-    return debt if sum(span.chars for span in debt.spans) >= 2 * limits.length else None
+    return debt if is_worth_telling(limits, debt.spans) else None

@@ -29,6 +29,12 @@ LEAST_READ = 0.3
 """The share of a prompt's estimated tokens below which a backend cannot have read all of it: first
 guesses are cautious, and tokenizers differ by a factor of two on one script."""
 
+MESSAGE_CHARS = 500
+"""Characters of a message of common length, a rough figure: between a line of small talk and a
+paragraph of narration."""
+
+_UNIT_CHARS = {"chars": 1, "tokens": 3, "messages": MESSAGE_CHARS}
+
 SHARES = 10
 """Profile and ledger are each at most this part of what a fold leaves."""
 
@@ -39,7 +45,8 @@ _SAMPLE = 20_000
 
 
 def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
-    """The policy's numbers in characters, at ``ratio`` characters per token.
+    """The policy's numbers in characters, at ``ratio`` characters per token; those of a view that
+    counts messages in messages.
 
     ``room``: the tokens of the window left for memory and verbatim (see ``view_room``), None
     where it has no bound. A view that would overflow it is narrowed in proportion, so that it
@@ -48,7 +55,8 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
     view = policy.view
     scale = ratio if view.unit == "tokens" else 1.0
     ceiling = view.ceiling * scale
-    if room is not None and room > 0:
+    messages = view.unit == "messages"
+    if room is not None and room > 0 and not messages:
         scale *= min(1.0, room * ratio / ceiling)
     bare = Limits(
         start=int(view.start * scale),
@@ -60,13 +68,20 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
         stack=policy.chapters.stack,
         gist_length=policy.gist.length,
         rolling=policy.memory == "rolling",
+        messages=messages,
     )
     return _with_shares(policy, bare)
 
 
 def _with_shares(policy: Policy, bare: Limits) -> Limits:
     """The limits with what may stand beside the chapters: profile and ledger a tenth each of what
-    a fold leaves, documents what is left of it beside all else."""
+    a fold leaves, documents what is left of it beside all else. Where messages are counted what a
+    fold leaves is reckoned as so many of common length."""
+    if bare.messages:
+        bare, counted = _in_chars(bare), bare
+        shared = _with_shares(policy, bare)
+        shares = {name: getattr(shared, name) for name in ("profile", "ledger", "documents")}
+        return replace(counted, **shares)
     tenth = bare.goal // SHARES
     profile = min(policy.profile.length, tenth)
     ledger = min(policy.ledger.length, tenth)
@@ -75,14 +90,22 @@ def _with_shares(policy: Policy, bare: Limits) -> Limits:
     return replace(bare, profile=profile, ledger=ledger, documents=documents)
 
 
+def _in_chars(limits: Limits) -> Limits:
+    sizes = {
+        name: getattr(limits, name) * MESSAGE_CHARS
+        for name in ("start", "ceiling", "headroom", "keep")
+    }
+    return replace(limits, messages=False, **sizes)
+
+
 def is_smaller(view: View, other: View) -> bool:
     """Whether a view holds less than another; one that counts tokens is reckoned with three
-    characters to a token."""
+    characters to a token, one that counts messages with 500 to a message."""
     return _chars(view) < _chars(other)
 
 
 def _chars(view: View) -> int:
-    return view.ceiling * 3 if view.unit == "tokens" else view.ceiling
+    return view.ceiling * _UNIT_CHARS[view.unit]
 
 
 def first_ratio(text: str) -> float:
@@ -149,6 +172,8 @@ def tell_narrowing(policy: Policy, window: int | None) -> str | None:
     """What becomes of the policy's ceiling in a window (tokens of one slot) that does not hold it
     in every language, as a sentence; None where it holds it, or has no bound."""
     view = policy.view
+    if view.unit == "messages":
+        return None  # nobody can know how long they will be; each call is checked in tokens
     tokens = view.ceiling
     if view.unit == "chars":
         tokens = estimate_tokens(view.ceiling, WORST_LANGUAGE)

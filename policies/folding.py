@@ -12,7 +12,7 @@ the reply before it ends; only a cut looks at the newest message too.
 from collections.abc import Sequence
 
 from policies.ground import Ground, Step, step_beyond, step_rows, step_to
-from policies.values import Debt, Fold, Limits, ViewState
+from policies.values import Debt, Fold, Limits, Span, ViewState
 
 
 def plan_debt(limits: Limits, state: ViewState) -> Debt | None:
@@ -22,14 +22,14 @@ def plan_debt(limits: Limits, state: ViewState) -> Debt | None:
     by themselves restore half the headroom, nor for less than two asked chapter lengths of text.
     New spans begin behind the last row.
     """
-    if state.total <= limits.start:
+    if state.measure(limits) <= limits.start:
         return None
     ground = Ground.of(limits, state)
     rows = len(state.coming)
     if ground.memory(rows) + ground.rest(ground.row_end(rows)) <= limits.enough:
         return None
     step = step_beyond(ground, limits.goal, limits.keep)
-    if step is None or sum(span.chars for span in step.spans) < 2 * limits.length:
+    if step is None or not is_worth_telling(limits, step.spans):
         return None
     return Debt(step.border, step.spans)
 
@@ -43,7 +43,7 @@ def plan_fold(limits: Limits, state: ViewState) -> Fold | None:
     An ordinary fold is the same for every newest message that leaves it below the ceiling; one of
     0 characters foretells it.
     """
-    total = state.total
+    total = state.measure(limits)
     if total <= limits.start:
         return None
     ground = Ground.of(limits, state)
@@ -119,7 +119,14 @@ def _is_worth(limits: Limits, step: Step, total: int) -> bool:
     """Below the ceiling any saving counts; where it cannot be reached only a chapter's worth."""
     if step.total < limits.ceiling:
         return step.total < total
-    return step.total <= total - limits.length
+    return step.total <= total - limits.worth
+
+
+def is_worth_telling(limits: Limits, spans: Sequence[Span]) -> bool:
+    """Less than two asked chapter lengths of text are not worth their chapters; where messages are
+    counted, any are, because nothing else makes their number less."""
+    told = sum(span.chars for span in spans)
+    return bool(spans) if limits.messages else told >= 2 * limits.length
 
 
 def _fold(ground: Ground, step: Step) -> Fold:

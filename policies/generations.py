@@ -44,8 +44,9 @@ def plan_gist_stand_in(limits: Limits, state: ViewState, fold: Fold | None) -> M
     of a failing summarizer were never folded together, their older half is condensed into a
     gist stand-in on the spot (a hard cut). Ask for the fold again with that gist, then this again.
     """
-    after = fold.memory + fold.verbatim if fold else state.total
-    if state.total < limits.ceiling or after <= limits.enough:
+    total = state.measure(limits)
+    after = fold.memory + fold.verbatim if fold else total
+    if total < limits.ceiling or after <= limits.enough:
         return None
     return plan_major(replace(limits, rolling=False), state.gist, state.stack)
 

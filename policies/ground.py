@@ -37,12 +37,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A view with its sums, in characters or, for the token guard, in tokens."""
+    """A view with its sums, in its own unit or, for the token guard, in tokens."""
 
     limits: Limits
     state: ViewState
     ratio: float
     rests: tuple[int, ...]  # rests[i]: what the tail costs behind its first i messages
+    counts_memory: bool = True
 
     @classmethod
     def of(
@@ -52,11 +53,12 @@ class Ground:
         costs: Sequence[int] | None = None,
         ratio: float = 1.0,
     ) -> "Ground":
-        weights = [mark.chars for mark in state.tail] if costs is None else costs
+        weights = [mark.size(limits) for mark in state.tail] if costs is None else costs
         rests = [0]
         for weight in reversed(weights):
             rests.append(rests[-1] + weight)
-        return cls(limits, state, ratio, tuple(reversed(rests)))
+        counts_memory = costs is not None or not limits.messages
+        return cls(limits, state, ratio, tuple(reversed(rests)), counts_memory)
 
     @property
     def newest(self) -> int:
@@ -97,13 +99,21 @@ class Ground:
         return within[-1] if within else self.state.gist
 
     def memory(self, rows: int, more: int = 0) -> int:
-        """The memory after a fold of so many rows and ``more`` characters of new chapters."""
+        """The memory after a fold of so many rows and ``more`` characters of new chapters; 0 in
+        a view that counts messages."""
+        if not self.counts_memory:
+            return 0
+        gist = self.gist_at(rows)
+        length = gist.length if gist else 0
+        told = memory_chars(length, self.lengths(rows), self.state.fixed)
+        return round((told + more) / self.ratio)
+
+    def lengths(self, rows: int) -> list[int]:
+        """Of the chapters that a fold of so many rows shows behind its gist, in characters."""
         gist = self.gist_at(rows)
         covered = gist.covers_to if gist else 0
         taken = (*self.state.stack, *self.state.coming[:rows])
-        lengths = [foresee_length(row, self.limits) for row in taken if row.first > covered]
-        length = gist.length if gist else 0
-        return round((memory_chars(length, lengths, self.state.fixed) + more) / self.ratio)
+        return [foresee_length(row, self.limits) for row in taken if row.first > covered]
 
     def condensed(self, rows: int, memory: int) -> int:
         """What a memory over so many rows costs once what of its chapters is above the stack has

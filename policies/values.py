@@ -31,7 +31,8 @@ class Limits:
     """The numbers of one policy, all in characters, as planning uses them.
 
     profile, ledger, documents: the most of each that a memory shows. rolling: each fold's chapters
-    join the gist at once.
+    join the gist at once. messages: start, ceiling, headroom and keep count the messages of the
+    tail, and memory and notes count nothing beside them.
     """
 
     start: int
@@ -46,6 +47,7 @@ class Limits:
     ledger: int = 0
     documents: int = 0
     rolling: bool = False
+    messages: bool = False
 
     @property
     def goal(self) -> int:
@@ -57,19 +59,30 @@ class Limits:
         """What may remain for a step to be worth its re-read: half the headroom is restored."""
         return self.start - self.headroom // 2
 
+    @property
+    def worth(self) -> int:
+        """The least saving that is worth a step above the ceiling: a chapter's length."""
+        return 1 if self.messages else self.length
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One message as planning sees it: where it stands and what it costs, in characters.
 
     ``opens``: a verbatim tail may begin here (a user message). ``bound``: it belongs with the
-    message before it (a tool's result) and no border may part the two.
+    message before it (a tool's result) and no border may part the two. ``messages``: how many it
+    stands for.
     """
 
     depth: int
     chars: int
     opens: bool
     bound: bool = False
+    messages: int = 1
+
+    def size(self, limits: Limits) -> int:
+        """What it counts in a view with these limits."""
+        return self.messages if limits.messages else self.chars
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +145,12 @@ class ViewState:
 
     @property
     def total(self) -> int:
-        """What start and ceiling are compared with: memory, verbatim and notes."""
+        """Memory, verbatim and notes, in characters."""
         return self.memory + self.verbatim + self.notes
+
+    def measure(self, limits: Limits) -> int:
+        """What start and ceiling are compared with: the total, or the messages of the tail."""
+        return sum(mark.messages for mark in self.tail) if limits.messages else self.total
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from gateway.flows.backgrounds import Choice, Place, background_cost, choose_background
 from gateway.flows.debts import Order, add_debt, add_gist_job
+from gateway.flows.notes import spent_chars
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
@@ -63,6 +64,20 @@ class Loaded:
     stack: Sequence[ChapterRow]
     coming: Sequence[ChapterRow]
     gist: GistRow | None
+
+
+def measure(connection: Connection, site: Site, fold: FoldRow | None) -> int:
+    """What start and ceiling are compared with: memory, verbatim and notes in characters, or the
+    messages of the tail where a view counts these."""
+    if site.limits.messages:
+        return count_tail(fold, site.head)
+    notes = spent_chars(connection, site.conversation.pk, site.policy, fold, site.head)
+    return sum(sizes(fold, site.head)) + notes
+
+
+def count_tail(fold: FoldRow | None, head: Node) -> int:
+    """The messages that a view shows verbatim."""
+    return head.depth - (fold.border_depth if fold else 0)
 
 
 def sizes(fold: FoldRow | None, head: Node) -> tuple[int, int]:
@@ -145,7 +160,8 @@ def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Load
     marks = tuple(
         Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
     )
-    state = rows.state(fold.memory_chars if fold else 0, marks)
+    notes = spent_chars(connection, site.conversation.pk, site.policy, fold, site.head)
+    state = replace(rows.state(fold.memory_chars if fold else 0, marks), notes=notes)
     return Loaded(fold, state, tail, rows.stack, rows.coming, rows.gist)
 
 
@@ -170,7 +186,7 @@ def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> Fol
     A message that was asked before under this policy keeps the view that it saw (law 3), whatever
     became ready since. An ordinary fold waits for a user message (law 5); a cut cannot wait.
     """
-    total = _total(fold, site)
+    total = measure(connection, site, fold)
     if not (site.head.opens or total >= site.limits.ceiling):
         return fold
     if total > site.limits.start and not _was_asked(connection, site):
@@ -178,13 +194,18 @@ def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> Fol
         if folded is not fold:
             _clear_renewal(connection, site)
             return folded
+    return _renew(connection, site, fold) if site.head.opens else fold
+
+
+def _renew(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
     renewal = plan_renewal(connection, site, fold)
     if renewal is None or _was_asked(connection, site):
         return fold
     _clear_renewal(connection, site)
     if fold is not None and renewal.is_shown_by(fold):
         return fold
-    return _write_renewal(connection, site, fold, renewal)
+    border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
+    return _write_fold(connection, site, border, renewal.kind, renewal.shown)
 
 
 def _was_asked(connection: Connection, site: Site) -> bool:
@@ -194,7 +215,10 @@ def _was_asked(connection: Connection, site: Site) -> bool:
 def _fold_down(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
     seen, folded = fold, _fold_once(connection, site, fold)
     # A long history that comes in whole is folded first and its many chapters condensed then.
-    while folded is not seen and site.limits.ceiling <= _total(folded, site) < _total(seen, site):
+    while folded is not seen:
+        before, after = (measure(connection, site, one) for one in (seen, folded))
+        if not site.limits.ceiling <= after < before:
+            break
         seen, folded = folded, _fold_once(connection, site, folded)
     return folded
 
@@ -202,10 +226,6 @@ def _fold_down(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
 def _clear_renewal(connection: Connection, site: Site) -> None:
     if site.conversation.renew:
         fold_rows.clear_renewal(connection, site.conversation.pk)
-
-
-def _total(fold: FoldRow | None, site: Site) -> int:
-    return sum(sizes(fold, site.head))
 
 
 def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
@@ -313,7 +333,7 @@ def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Fo
 
     Only a message that alone brings the view to the ceiling is shown something else.
     """
-    if _total(fold, site) <= site.limits.start:
+    if measure(connection, site, fold) <= site.limits.start:
         return _foresee_renewal(connection, site, fold)
     loaded = load_state(connection, site, fold)
     coming = Mark(site.head.depth + 1, 0, opens=True)
@@ -360,8 +380,8 @@ def plan_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Re
     shown = _shown_anew(connection, site, fold)
     if fold is not None or site.conversation.renew:
         return Renewal("renewal", shown) if fold is not None or shown.beside.shown else None
-    cost = FIXED_COST + shown.beside.background.cost
-    fits = site.head.cum_chars + cost <= site.limits.start
+    cost = 0 if site.limits.messages else FIXED_COST + shown.beside.background.cost
+    fits = measure(connection, site, None) + cost <= site.limits.start
     return Renewal("opening", shown) if shown.beside.shown and fits else None
 
 
@@ -381,13 +401,6 @@ def _shown_anew(connection: Connection, site: Site, fold: FoldRow | None) -> _Sh
     _check_unbroken(rows.gist, rows.stack, rows.border)
     beside = choose_background(connection, site.place, border=rows.border, covered=covered)
     return _Shown(rows.gist, rows.stack, beside)
-
-
-def _write_renewal(
-    connection: Connection, site: Site, fold: FoldRow | None, renewal: Renewal
-) -> FoldRow:
-    border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
-    return _write_fold(connection, site, border, renewal.kind, renewal.shown)
 
 
 def _versions(chapters: Sequence[ChapterRow]) -> tuple[int, ...]:
@@ -487,7 +500,7 @@ def _plan_gist(
 
 def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:
     """After a turn: rows and jobs for the debt. Returns when the first job is due."""
-    if sum(sizes(fold, site.head)) <= site.limits.start:
+    if measure(connection, site, fold) <= site.limits.start:
         return None
     loaded = load_state(connection, site, fold)
     debt = plan_debt(site.limits, loaded.state)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job, chapter_key
-from gateway.flows.folds import MemoryRows, Site, load_memory, sizes
+from gateway.flows.folds import MemoryRows, Site, load_memory, load_whole_memory, measure
 from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_outline
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
@@ -42,7 +42,7 @@ def open_migration(
     site, fold: the view that the conversation would have on the backend to which it is to move.
     Work that was given up gives way to stand-ins here, so that no move waits for it.
     """
-    if sum(sizes(fold, site.head)) < site.limits.ceiling:
+    if measure(connection, site, fold) < site.limits.ceiling:
         return None
     if attempts.was_asked(connection, site.head.pk, site.policy.name):
         return None
@@ -167,10 +167,10 @@ def plan_next_gist(
 def plan_warm_chapters(connection: Connection, site: Site) -> int | None:
     """After a turn under a larger view: what keeps this one ready. Returns when the first job is
     due."""
-    if site.head.cum_chars <= site.limits.start:
+    if measure(connection, site, None) <= site.limits.start:
         return None  # so much is shown where nothing is folded: the look that costs nothing
     fold = fold_rows.deepest_fold(connection, site.conversation.pk, site.policy.name, site.head)
-    if sum(sizes(fold, site.head)) <= site.limits.start or _is_warm(connection, site, fold):
+    if measure(connection, site, fold) <= site.limits.start or _is_warm(connection, site, fold):
         return None
     outline = load_outline(connection, site, fold)
     debt = plan_warm(site.limits, outline.state)
@@ -188,11 +188,11 @@ def _is_warm(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
     gist = gist_rows.last_gist_end(connection, conversation_pk, name, head)
     if gist is not None and gist.last_depth > (fold.border_depth if fold else 0):
         return _is_warm_behind(connection, site, gist)
-    rows = load_memory(connection, conversation_pk, name, head, fold)
+    rows = load_whole_memory(connection, site, fold)
     if not rows.coming:
         return False
     last = transcript.node_by_pk(connection, rows.coming[-1].last_pk)
-    return is_warm(site.limits, rows.state(), head.cum_chars - last.cum_chars)
+    return is_warm(site.limits, rows.state(), _rest(site, last))
 
 
 def _is_warm_behind(connection: Connection, site: Site, gist: GistEnd) -> bool:
@@ -206,4 +206,11 @@ def _is_warm_behind(connection: Connection, site: Site, gist: GistEnd) -> bool:
     )
     last = transcript.node_by_pk(connection, rows[-1].last_pk if rows else gist.last_pk)
     state = outline_behind(gist, rows)
-    return is_warm(site.limits, state, site.head.cum_chars - last.cum_chars)
+    return is_warm(site.limits, state, _rest(site, last))
+
+
+def _rest(site: Site, last: Node) -> int:
+    """What stands behind a message, in the view's unit."""
+    if site.limits.messages:
+        return site.head.depth - last.depth
+    return site.head.cum_chars - last.cum_chars

@@ -114,7 +114,12 @@ def _marks_of(
     told: Sequence[ChapterRow], border: int, openings: Collection[int]
 ) -> tuple[Mark, ...]:
     return tuple(
-        Mark(border + at, row.source_chars, row.first_pk in openings)
+        Mark(
+            border + at,
+            row.source_chars,
+            row.first_pk in openings,
+            messages=row.last_depth - row.first_depth + 1,
+        )
         for at, row in enumerate(told, 1)
     )
 

@@ -54,8 +54,9 @@ class Newest:
     """The newest turn of a conversation: what the next one will probably be like.
 
     params: as the client sent them (tools stand in the prompt). ratio: characters per token.
-    fixed, chars: of system texts and tools, and of memory and verbatim with the reply. moves: the
-    next turn goes to another backend than this one went to, whose whole prompt is new there.
+    fixed: characters of system texts and tools; size: of the view with the reply, as its start
+    counts. moves: the next turn goes to another backend than this one went to, whose whole prompt
+    is new there.
     """
 
     conversation: ConversationRow
@@ -65,7 +66,7 @@ class Newest:
     asked: Node
     ratio: float
     fixed: int
-    chars: int
+    size: int
     habits: Habits
     moves: bool = False
 
@@ -73,7 +74,7 @@ class Newest:
     def is_long(self) -> bool:
         """Whether it is above the start of folding."""
         site = make_site(self.conversation, self.setting, self.fixed, self.asked, self.ratio, 0)
-        return self.chars > site.limits.start
+        return self.size > site.limits.start
 
 
 class Prefills:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.flows.folds import Site, sizes
+from gateway.flows.folds import Site, measure
 from gateway.store import attempts, fold_rows, token_ratios, transcript
 from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import ConversationRow, Node
@@ -71,16 +71,12 @@ def last_system(connection: Connection, conversation_pk: int) -> tuple[System, i
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What a tier's view of a head stands on before this turn: the site, the fold that was there,
-    characters per token."""
+    characters per token. total: what start is compared with, as it is without a new fold."""
 
     site: Site
     fold: FoldRow | None
     ratio: float
-
-    @property
-    def total(self) -> int:
-        """Memory and verbatim in characters, as they are without a new fold."""
-        return sum(sizes(self.fold, self.site.head))
+    total: int
 
 
 def find_ground(connection: Connection, spot: Spot, setting: Setting) -> Ground:
@@ -91,7 +87,7 @@ def find_ground(connection: Connection, spot: Spot, setting: Setting) -> Ground:
     fixed = fixed_chars(spot.system, setting)
     site = make_site(conversation, setting, fixed, head, ratio, spot.now_ms)
     fold = fold_rows.deepest_fold(connection, conversation.pk, setting.policy.name, head)
-    return Ground(site, fold, ratio)
+    return Ground(site, fold, ratio, measure(connection, site, fold))
 
 
 def fixed_chars(system: System, setting: Setting) -> int:

@@ -29,7 +29,7 @@ from gateway.flows.attempt import (
 from gateway.flows.circuits import Passage
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
-from gateway.flows.folds import sizes
+from gateway.flows.folds import count_tail, sizes
 from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Used, name_cause
 from gateway.flows.reconcile import Incoming
@@ -220,11 +220,18 @@ class Turn:
             asked=begun.asked,
             ratio=begun.ratio,
             fixed=begun.fixed_chars,
-            chars=sum(sizes(begun.fold, begun.asked)) + len(self.reply.text),
+            size=self._size_with_reply(),
             habits=prepared.move.habits,
             moves=setting is not begun.setting,
         )
         self.ctx.prefills.turn_ended(newest)
+
+    def _size_with_reply(self) -> int:
+        """The view with the reply, in the unit of its policy."""
+        begun = self.prepared.begun
+        if begun.setting.policy.view.unit == "messages":
+            return count_tail(begun.fold, begun.asked) + 1
+        return sum(sizes(begun.fold, begun.asked)) + len(self.reply.text)
 
     def _warn_half_read(self, ending: Ending) -> None:
         """An alarm where the backend's own figure says that it cut the prompt. Only numbers."""

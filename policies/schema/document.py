@@ -196,6 +196,8 @@ def _find_window_faults(
     if backend is None or policy is None or backend.window is None:
         return []
     view, window = policy.view, backend.window
+    if view.unit == "messages":
+        return []
     if view.unit == "tokens":
         needed, how = view.ceiling, f"ceiling {view.ceiling:,} tokens"
     else:

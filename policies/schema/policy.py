@@ -8,46 +8,62 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticKnownError
 
 from policies.schema.parts import Fault, Part, refuse
 from policies.schema.quantities import Chars, MaxOutput, Seconds, Text, Timeout, Unit, ViewSize
 
 _VIEW_SIZES = ("start", "ceiling", "headroom", "keep")
+_SIZE = Field(le=20_000_000, json_schema_extra={"minimum": 1})
+_LEAST = {"start": 500, "ceiling": 1_000, "headroom": 100, "keep": 100}
+_LEAST_MESSAGES = {"start": 4, "ceiling": 5, "headroom": 2, "keep": 1}
 
 
 class View(Part):
     """When a view folds and how much it keeps; memory and verbatim together."""
 
     unit: Unit = "chars"
-    """What the four sizes count. There are no defaults in tokens: all four are written then."""
-    start: Annotated[ViewSize, Field(ge=500, le=20_000_000)] = 48_000
+    """What the four sizes count: characters, tokens, or the messages of the verbatim text. There
+    are defaults in characters only: else all four are written."""
+    start: Annotated[ViewSize, _SIZE] = 48_000
     """Folding starts above this."""
-    ceiling: Annotated[ViewSize, Field(ge=1_000, le=20_000_000)] = 56_000
+    ceiling: Annotated[ViewSize, _SIZE] = 56_000
     """Never more than this; a hard cut above it."""
-    headroom: Annotated[ViewSize, Field(ge=100, le=20_000_000)] = 17_000
+    headroom: Annotated[ViewSize, _SIZE] = 17_000
     """What one fold frees below start."""
-    keep: Annotated[ViewSize, Field(ge=100, le=20_000_000)] = 16_000
+    keep: Annotated[ViewSize, _SIZE] = 16_000
     """The least that stays verbatim."""
 
     @model_validator(mode="before")
     @classmethod
     def _infer_unit(cls, data: Any) -> Any:
-        """Sizes that all say tokens need no ``unit``."""
+        """Sizes that all say tokens, or all messages, need no ``unit``."""
         if not isinstance(data, Mapping) or "unit" in data:
             return data
         sizes = [data[name] for name in _VIEW_SIZES if name in data]
-        if sizes and all(isinstance(size, str) and size.endswith(" tokens") for size in sizes):
-            return {"unit": "tokens", **data}
+        for unit in ("tokens", "messages"):
+            if sizes and all(isinstance(s, str) and s.endswith(f" {unit}") for s in sizes):
+                return {"unit": unit, **data}
         return data
+
+    @field_validator(*_VIEW_SIZES)
+    @classmethod
+    def _check_least(cls, size: int, info: ValidationInfo) -> int:
+        counted = info.data.get("unit") == "messages"
+        least = (_LEAST_MESSAGES if counted else _LEAST)[str(info.field_name)]
+        if size < least:
+            raise PydanticKnownError("greater_than_equal", {"ge": least})
+        return size
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
         missing = [name for name in _VIEW_SIZES if name not in self.model_fields_set]
-        if self.unit == "tokens" and missing:
-            text = f"a view in tokens has no defaults: {', '.join(missing)} must be written too"
-            self.fail([Fault((), text, "write start, ceiling, headroom and keep in tokens")])
+        if self.unit != "chars" and missing:
+            unit = self.unit
+            text = f"a view in {unit} has no defaults: {', '.join(missing)} must be written too"
+            self.fail([Fault((), text, f"write start, ceiling, headroom and keep in {unit}")])
         faults = []
         if not self.keep < self.after_fold:
             text = (
@@ -193,8 +209,8 @@ class Policy(Part):
 
     @model_validator(mode="after")
     def _check_memory(self) -> Self:
-        """Memory alone may not fill the budget of a fold. Characters bound no tokens, so a view
-        that counts tokens is not compared here."""
+        """Memory alone may not fill the budget of a fold. Characters bound neither tokens nor
+        messages, so a view that counts these is not compared here."""
         memory = self.gist.length + self.chapters.stack
         if self.view.unit == "chars" and not memory < self.view.after_fold:
             text = (

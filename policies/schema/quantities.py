@@ -1,11 +1,12 @@
 """The quantities of policies.yaml: the grammar of sizes and durations, addresses and keys.
 
-Sizes are characters unless the key or the written unit says tokens; durations are seconds.
+Sizes are characters unless the key or the written unit says otherwise; durations are seconds.
 The grammar, here and nowhere else:
 
 * size: ``48000``, ``48_000``, ``48000 chars``, ``48k chars``, ``1.5M tokens``. Digits may be
   grouped by ``_`` in threes; ``k`` is 1,000 and ``M`` is 1,000,000, and after either the unit
-  (``chars`` or ``tokens``) is required. A number without a unit has the unit of its key.
+  (``chars``, ``tokens`` or ``messages``) is required. A number without a unit has the unit of its
+  key; a view may count messages: ``40 messages``.
 * duration: ``50ms``, ``30s``, ``5m``, ``2h``, ``365d``: one number, one unit, no space. A
   number without a unit is seconds in Python; in a file only 0 may stand without one.
 
@@ -26,7 +27,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 
 from policies.schema.parts import refuse
 
-Unit = Literal["chars", "tokens"]
+Unit = Literal["chars", "tokens", "messages"]
 
 FROM_FILE = "from_file"
 """Key of the validation context: true where the values were written by a person in a file."""
@@ -34,19 +35,19 @@ FROM_FILE = "from_file"
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _GROUPED = r"(?:[1-9][0-9]{0,2}(?:_[0-9]{3})+)"
 _DECIMAL = _NUMBER + r"(?:\.[0-9]+)?"
-SIZE_PATTERN = (
-    rf"^(?:(?:{_NUMBER}|{_GROUPED})(?: (?:chars|tokens))?|{_DECIMAL}[kM] (?:chars|tokens))$"
-)
+_UNIT = "(?:chars|tokens|messages)"
+SIZE_PATTERN = rf"^(?:(?:{_NUMBER}|{_GROUPED})(?: {_UNIT})?|{_DECIMAL}[kM] {_UNIT})$"
 DURATION_PATTERN = rf"^{_DECIMAL}(?:ms|s|m|h|d)$"
 LONGEST_QUANTITY = 32
 """Characters: more digits than any range here allows, few enough to calculate with exactly."""
 
-_SIZE = re.compile(rf"({_GROUPED}|{_DECIMAL})([kM]?)(?: (chars|tokens))?")
+_SIZE = re.compile(rf"({_GROUPED}|{_DECIMAL})([kM]?)(?: (chars|tokens|messages))?")
 _DURATION = re.compile(rf"({_DECIMAL})(ms|s|m|h|d)")
 _NEARLY_SIZE = re.compile(
     r"([0-9][0-9_,' ]*|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+\.[0-9]+) ?([kKmM]?) ?([a-z]*)", re.I
 )
 _NEARLY_DURATION = re.compile(rf"({_DECIMAL}) ?([a-z]*)", re.I)
+_UNITS: dict[str | None, Unit] = {"chars": "chars", "tokens": "tokens", "messages": "messages"}
 _FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
 _SECONDS = {
     "ms": Decimal("0.001"),
@@ -97,8 +98,7 @@ def parse_size(text: str) -> Size:
     amount = Decimal(digits.replace("_", "")) * _FACTORS[factor]
     if amount != int(amount) or ("." in digits and not factor):
         refuse("size", "a size is a whole number of characters or tokens")
-    named: Unit | None = "chars" if unit == "chars" else "tokens" if unit else None
-    return Size(int(amount), named)
+    return Size(int(amount), _UNITS.get(unit))
 
 
 def parse_duration(text: str) -> float:
@@ -119,7 +119,7 @@ def spell_size(text: str) -> str:
         digits = digits.replace(".", "")
     digits = re.sub(r"^0+(?=[0-9])", "", re.sub(r"[_,' ]", "", digits))
     factor = {"K": "k", "m": "M"}.get(factor, factor)
-    unit = next((unit for unit in ("chars", "tokens") if word and unit[0] == word[0].lower()), "")
+    unit = next((unit for unit in _UNITS.values() if word and unit[0] == word[0].lower()), "")
     written = [f"{digits}{factor} {unit}".rstrip()]
     if factor and not word:
         written = [f"{digits}{factor} chars", f"{digits}{factor} tokens"]
@@ -164,7 +164,9 @@ def _read_tokens(value: object) -> int:
 def _read_view_size(value: object, info: ValidationInfo) -> int:
     """A size in the unit of its view, the field before the sizes."""
     unit: Unit = info.data.get("unit", "chars")
-    hint = "write 'unit: tokens' in this view, or the unit beside all its sizes"
+    other = parse_size(value).unit if isinstance(value, str) else None
+    named = "tokens" if other in (None, "chars") else other
+    hint = f"write 'unit: {named}' in this view, or the unit beside all its sizes"
     return _read_size(value, unit, f"this view counts in {unit}", hint)
 
 
