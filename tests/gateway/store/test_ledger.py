@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from gateway.store import chapter_rows, ledger
@@ -74,12 +77,28 @@ def facts(*told: tuple[str, str]) -> Entries:
     return Entries(facts=tuple(Fact(text, about, 0) for about, text in told))
 
 
+Fresh = Callable[[], AbstractContextManager[Book]]
+
+
 @pytest.fixture
-def book(store: Store) -> Iterator[Book]:
+def fresh(store: Store) -> Iterator[Fresh]:
+    """Opens a new book, whose rows are gone when it is closed."""
     engine = build_engine(f"sqlite:///{store.path}", synchronous="OFF", pool_size=1, write=True)
-    with engine.begin() as connection:
-        yield Book(connection)
+
+    @contextmanager
+    def make() -> Iterator[Book]:
+        with engine.connect() as connection, connection.begin() as transaction:
+            yield Book(connection)
+            transaction.rollback()
+
+    yield make
     engine.dispose()
+
+
+@pytest.fixture
+def book(fresh: Fresh) -> Iterator[Book]:
+    with fresh() as made:
+        yield made
 
 
 def test_entries_stand_with_their_chapter_and_their_source(book: Book) -> None:
@@ -241,3 +260,52 @@ def test_an_entry_of_the_owner_is_left_alone_by_a_newer_text(book: Book) -> None
     assert book.open(trunk) == [1, 2]
     book.tell(trunk, 3, 4, Entries(resolved=(1,)))
     assert (book.open(trunk), book.closed(trunk)) == ([2], [1])
+
+
+# (on the branch?, first depth, last depth) of six chapters of a tree that parts behind depth 4
+SPANS = [(False, 1, 2), (False, 3, 4), (False, 5, 7), (False, 8, 10), (True, 5, 8), (True, 9, 10)]
+
+
+@given(
+    st.permutations(range(len(SPANS))),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sets(st.integers(1, 9), max_size=4)), min_size=6, max_size=6
+    ),
+)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_every_opened_thread_stays_open_until_a_chapter_on_its_path_resolves_it(
+    fresh: Fresh, order: list[int], told: list[tuple[int, set[int]]]
+) -> None:
+    """Whatever order the chapters are written in, on every branch and at every depth."""
+    with fresh() as book:
+        paths = {False: book.tree.trunk, True: book.tree.branch}
+        opened: dict[int, int] = {}  # number -> chapter
+        closed: dict[int, list[int]] = {}
+        for at in order:
+            on_branch, first, last = SPANS[at]
+            count, wanted = told[at]
+            path = paths[on_branch]
+            before = book.open(path[:last], first - 1)
+            resolved = tuple(sorted(number for number in wanted if number in before))
+            texts = [f"{at} asks {number}?" for number in range(count)]
+            rows = book.tell(
+                path, first, last, Entries(opened=threads(*texts).opened, resolved=resolved)
+            )
+            opened |= {row.number: at for row in rows if row.number is not None}
+            for number in resolved:
+                closed.setdefault(number, []).append(at)
+        for on_branch, path in paths.items():
+            for depth in range(1, 11):
+                told_here = {
+                    at
+                    for at, (branch, _, last) in enumerate(SPANS)
+                    if last <= depth and (branch == on_branch or last <= 4)
+                }
+                expected = [
+                    number
+                    for number, at in sorted(opened.items())
+                    if at in told_here and not told_here & set(closed.get(number, []))
+                ]
+                assert book.open(path, depth) == expected
