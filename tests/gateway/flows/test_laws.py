@@ -312,20 +312,23 @@ class Laws(RuleBasedStateMachine):
             assert sum(sizes(self._fold(older.fold), asked)) >= CEILING
 
     def _check_foreseen(self, turn: Turn) -> None:
-        """A fold was known before its message came, and one that was known comes."""
+        """A fold was known before its message came, and one that was known comes; but for a message
+        that brings the view to the ceiling: that takes what is ready at once."""
         begun, setting = turn.prepared.begun, turn.prepared.setting
         asked, fold = begun.asked, begun.fold
         if asked.id in self.shown or not asked.opens or asked.depth == 1 or begun.is_cut:
             return
 
-        def foresee(connection: Connection) -> Foreseen | None:
+        def foresee(connection: Connection) -> tuple[Foreseen | None, int]:
             head = transcript.path_between(connection, asked.pk, asked.depth - 2)[0]
             site = site_of(begun, setting, node_by_pk(connection, head.pk), begun.ratio, 0)
             before = fold_rows.deepest_fold(connection, begun.conversation.pk, "small", site.head)
-            return foresee_fold(connection, site, before)
+            return foresee_fold(connection, site, before), sum(sizes(before, asked))
 
-        foreseen = self.house.store.reading(foresee)
+        foreseen, total = self.house.store.reading(foresee)
         if fold is not None and fold.at_pk == asked.pk:
+            if foreseen is None and total >= CEILING:
+                return
             assert foreseen == Foreseen(fold.border_depth, fold.gist_pk, fold.memory)
         else:
             assert foreseen is None
