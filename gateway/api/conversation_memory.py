@@ -6,6 +6,7 @@ one at the next user message. Every answer is the part as `GET …/memory` shows
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,10 @@ from gateway.api.bodies import check_text, read_flag, read_number, read_object, 
 from gateway.api.conversations import first_policy, json_response
 from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
 from gateway.errors import BadRequest, Conflict
-from gateway.flows import ledger_edits, memory_edits
+from gateway.flows import ledger_edits, memory_edits, scrub, scrub_material
 from gateway.flows.ledger_edits import FIELDS
 from gateway.flows.memory_edits import Hand
+from gateway.flows.scrub_material import Material
 from gateway.store.ledger_report import read_entries
 from gateway.store.memory_report import find_one, read_memory
 from gateway.store.transcript import ConversationRow, node_by_pk
@@ -254,3 +256,33 @@ def _entry(connection: Connection, hand: Hand, pk: int) -> Line:
     head_pk = hand.conversation.head_pk
     head = None if head_pk is None else node_by_pk(connection, head_pk)
     return read_entries(connection, hand.conversation, head, [pk])[0]
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+@router.post("/scrub")
+async def scrub_memory(request: Request, id: str) -> Response:
+    """`{"dry_run"?, "now"?}`: today's judge over what is stored; what is bad is quarantined and
+    gives way to stand-ins. Answers with what was looked at and what was bad."""
+    told = await _read_body(request, id, "dry_run", "now")
+    dry_run, now = read_flag(told, "dry_run"), read_flag(told, "now")
+    scope, context = resolve_scope(request), context_of(request)
+    file = context.policies.file
+
+    def load(connection: Connection) -> Material:
+        return scrub_material.load(connection, find_in_scope(connection, scope, id), file)
+
+    def apply(connection: Connection) -> list[scrub.Finding]:
+        hand = Hand(find_in_scope(connection, scope, id), context.clock.now_ms(), now)
+        return scrub.apply(connection, hand, file, findings)
+
+    material = await context.store.read(load)
+    findings = await asyncio.to_thread(scrub.judge, material)
+    if findings and not dry_run:
+        findings = await context.store.write(apply)
+        context.ring(context.clock.now_ms())
+        context.prefills.memory_grew(material.conversation.pk)
+    report = scrub.Report(dry_run)
+    report.add(material, findings)
+    return json_response(dump_bytes(report.as_json()))

@@ -175,6 +175,12 @@ def last_gist_end(
     return None
 
 
+def sources_of(connection: Connection, pk: int) -> list[int]:
+    """The chapter versions that a gist was made of."""
+    text = connection.execute(select(gists.c.sources).where(gists.c.pk == pk)).scalar_one()
+    return [int(version) for version in json.loads(text)]
+
+
 def retire(
     connection: Connection, conversation_pk: int, policy: str, last_pk: int, now_ms: int
 ) -> None:

@@ -452,6 +452,35 @@ def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int) -> None:
     purge_deleted(connection, fact.owner_pk)
 
 
+def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]:
+    """The active facts that a model told of this conversation, oldest first."""
+    rows = connection.execute(
+        select(*_COLUMNS)
+        .where(
+            profile_facts.c.conversation_pk == conversation_pk,
+            profile_facts.c.state == "active",
+            profile_facts.c.origin == "model",
+        )
+        .order_by(profile_facts.c.pk)
+    )
+    return [record(ProfileRow, row) for row in rows]
+
+
+def reject_fact(connection: Connection, pk: int, now_ms: int) -> bool:
+    """Take a bad fact out of the profile: it is not learned again, and what it took the place of
+    stands again. False where it was not active any more."""
+    found = [row for row in _rows_by_pk(connection, [pk]) if row.state == "active"]
+    for row in found:
+        _end(connection, [row.pk], "deleted", now_ms)
+        connection.execute(
+            update(profile_facts)
+            .where(profile_facts.c.pk == row.replaces_pk, profile_facts.c.state == "replaced")
+            .values(state="active", ended_ms=None)
+        )
+        purge_deleted(connection, row.owner_pk)
+    return bool(found)
+
+
 def _chain(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
     """A fact and what it took the place of, newest first."""
     by_pk = {row.pk: row for row in _all_of(connection, fact.owner_pk)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.store import ledger
+from gateway.store import chapter_rows, ledger
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.api.conftest import Door, Opener
 from tests.gateway.api.test_memories import KEYS, send
@@ -424,3 +424,40 @@ async def test_an_unknown_part_is_a_404(door: Door, id: str) -> None:
         ):
             answer = await chat.send(method, f"{kind}/{id}{tail}", body)
             assert answer.status_code == 404, (kind, method, answer.text)
+
+
+# ── scrub ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_scrub_tells_and_then_replaces(door: Door) -> None:
+    chat = Chat(door)
+    (chapter, _) = door.store.reading(chapter_rows.all_chapters, chat.row.pk)
+    door.store.writing(
+        chapter_rows.add_version,
+        chat.row.pk,
+        chapter.pk,
+        text="I'm sorry, but I can't help with that.",
+        origin="model",
+        backend="local-glm",
+        prompt="1",
+        now_ms=NOW,
+    )
+    dry = (await chat.send("POST", "scrub", {"dry_run": True})).json()
+    assert dry["dry_run"]
+    assert [one["id"] for one in dry["bad"]] == [chapter.id]
+    assert (await chat.chapter())["origin"] == "model"
+    done = (await chat.send("POST", "scrub", {"now": True})).json()
+    assert (done["bad"], chat.renews()) == (dry["bad"], True)
+    assert (await chat.chapter())["origin"] == "stand-in"
+    again = (await chat.send("POST", "scrub")).json()
+    assert (again["dry_run"], again["bad"]) == (False, [])
+    for body in (b"[]", {"dry_run": 1}, {"all": True}):
+        assert (await chat.send("POST", "scrub", body)).status_code == 400
+
+
+async def test_another_owners_memory_is_not_scrubbed(opened: Opener) -> None:
+    async with opened(keys=KEYS) as door:
+        chat = Chat(door, "anna", "ka")
+        other = await send(door, "POST", f"{chat.path}/scrub", {}, "kb")
+        assert other.status_code == 404
+        assert (await chat.chapter())["origin"] == "model"
