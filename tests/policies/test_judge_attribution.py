@@ -72,16 +72,16 @@ def _rows(name: str, kind: str) -> list[tuple[str, Span]]:
 # The project's own talks and chapters
 
 
-@pytest.mark.parametrize(("half", "good"), [("dev", 92), ("held", 18)])
+@pytest.mark.parametrize(("half", "good"), [("dev", 104), ("held", 18)])
 def test_true_tellings_are_not_misattributed(half: str, good: int) -> None:
     told = _rows(f"attribution_{half}", "good")
     assert len(told) == good
     assert [text for text, span in told if _wrong(text, span)] == []
 
 
-@pytest.mark.parametrize(("half", "bad", "found"), [("dev", 50, 47), ("held", 19, 19)])
+@pytest.mark.parametrize(("half", "bad", "found"), [("dev", 56, 52), ("held", 19, 19)])
 def test_exchanged_people_are_misattributed(half: str, bad: int, found: int) -> None:
-    # Missed: what somebody `has to` do, and verbs that may answer another's news.
+    # Missed: what somebody `has to` or `will` do, and verbs that may answer another's news.
     told = _rows(f"attribution_{half}", "bad")
     assert len(told) == bad
     assert sum(_wrong(text, span) for text, span in told) >= found
@@ -395,6 +395,10 @@ def test_the_language_of_a_telling(text: str, context: str, language: str | None
         ("Was it varnished?", False),
         ("You varnished it.", False),
         ("Oscar varnished it.", False),
+        ("Keep it varnished.", False),
+        ("Well, first take the varnished one.", False),
+        ("I'd have it varnished.", False),
+        ("I would love it varnished.", True),
         ("*varnishes it* There.", False),
         ("(varnishes it) There.", False),
         ("There (it is varnished now).", False),

@@ -9,6 +9,18 @@ _LEAD = (
     r"(?:(?:is|was|are|were|been|being|also|very|really|deeply|always|both|then|later|recently"
     r"|that|he|she|they|to|feels?|felt|have|has|had|would|could|'d|'s|'ve|'re|\w+ly),? )*"
 )
+_ADVICE = (
+    r"^\W*(?:(?:please|just|then|and|first|so|maybe|or|but|now|also|next|no|yes|ok|okay|well|oh"
+    r"|finally|better),? )*(?:do not |don't |never |let's |let us )?"
+    r"(?:try|take|use|ask|make|add|run|check|call|go|get|put|keep|send|give|tell|write|read|start"
+    r"|stop|remember|consider|bring|buy|borrow|set|open|close|move|remove|install|replace|avoid"
+    r"|wait|find|leave|pick|choose|turn|show|visit|enjoy|eat|drink|drop|cut|mix|stir|wear|book"
+    r"|rent|learn|watch|listen|hold|follow|change|update|save|stay|sleep|rest|simmer|meet|share"
+    r"|build|create|apply|talk|wash|clean|cook|bake|heat|pour|lower|raise|split|swap|switch|delete"
+    r"|print|test|return|reset|press|click)\b"
+    r"|\bi(?:'d| would) (?!love|like|rather)"
+)
+"""What one tells another to do, the other may rightly be told to do."""
 _MANNERS = frozenset(
     stem[:5]
     for stem in (
@@ -55,7 +67,7 @@ ENGLISH = Grammar(
         r"|point\w* out|promis|welcom|likes? the idea|(?:lov|lik)\w* to (?:know|hear|see)"
         r"|want\w* to (?:know|hear|see|learn)"
         r"|express\w* (?:\w+ )?(?:confiden|admir|inter|concern|surpris|enthus|sympath|appreciat))"
-        r"|\b(?:is|was|are|were|has|had|have|needs?) to\b|\b(?:must|should|ought|may)\b"
+        r"|\b(?:is|was|are|were|has|had|have|needs?|going) to\b|\b(?:will|must|should|ought|may)\b"
     ),
     together=re.compile(
         rf"^{_LEAD}(?:discuss|talk|chat|convers|catch|caught|spoke|speak|shar|reconnect|each"
@@ -65,7 +77,7 @@ ENGLISH = Grammar(
         r"|\b(?:is|was|are|were|has|had|have|needs?) to\b|\b(?:must|should|ought|may)\b"
     ),
     theirs=re.compile(r"\btheir\b(?! (?:own|respective|recent|lives)\b)"),
-    addressed=re.compile(r"\byou\b|\byour|\?"),
+    addressed=re.compile(rf"\byou\b|\byour|\?|{_ADVICE}"),
     named=whole_word,
     matters=_matters,
 )

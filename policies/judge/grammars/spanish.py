@@ -56,7 +56,8 @@ SPANISH = Grammar(
         r"|no pod[ií]a creer|no puede creer|lament|quer[ií]a saber|curios"
         r"|sient\w* (?:much[oa] )?(?:curios|pena|que\b)|impacient|curios|bien"
         r"|valor)"
-        r"|\b(?:debe|deben|debia|deberia|tiene que|tenia que|hay que)\b"
+        r"|\b(?:debe|deben|debia|deberia|tiene que|tenia que|hay que|va a|van a|hara|usara"
+        r"|probara|tomara|seguira|pondra)\b"
     ),
     together=re.compile(
         rf"^{_LEAD}(?:habl|convers|charl|discut|coment|compart|qued|planea|plane|plan|acord|acuerd"
@@ -64,6 +65,12 @@ SPANISH = Grammar(
     ),
     theirs=re.compile(r"\bsus?\b(?! propi)"),
     addressed=re.compile(
+        r"^\W*(?:(?:y|pues|mejor|entonces|primero|luego|por favor),? )*(?:no )?(?:usa|prueba"
+        r"|toma|haz|pon"
+        r"|ve|di|pide|llama|mira|pregunta|agrega|anade|ejecuta|revisa|quita|cambia|evita|compra"
+        r"|deja"
+        r"|manda|escribe|lee|espera|corta|mezcla|guarda|abre|cierra|elige|busca|bebe|descansa|lleva"
+        r"|\w+(?:ate|ete|ite|ame|alo|ala|elo|ela))\b|"
         r"\?|\b(?:tu|tus|te|ti|contigo|usted|ustedes|vos|vosotr[oa]s|os|vuestr\w+|tuy[oa]s?)\b"
         r"|\b(?!hast)\w{2,}[ai]ste\b"
     ),
