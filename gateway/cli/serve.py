@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import signal
 import socket
@@ -32,10 +31,6 @@ _BACKLOG = 2048
 # What a turn makes holds few cycles: looked for every 700 objects, as Python would, they take three
 # hundredths of a turn.
 _COLLECTED = (10_000, 20, 20)
-# glibc would give each thread a heap of its own, and each keeps what it once needed: 8 MB after
-# some long conversations (measured). One beside the first is enough for one interpreter.
-_HEAPS = 2
-_M_ARENA_MAX = -8
 
 
 @click.command("serve")
@@ -51,18 +46,9 @@ def serve_command(
     """Run the gateway until it is told to stop (Ctrl-C, SIGTERM)."""
     settings = settings_of(host=host, port=port, policies=policies, database_url=database_url)
     configure_logs(settings.log, settings.log_level)
-    _share_heaps()
     app = _build(settings)
     with _listening(settings) as listener:
         _run(app, settings, listener)
-
-
-def _share_heaps() -> None:
-    """Bound the heaps of the C library, where it is glibc: others have no such bound to set."""
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:
-            mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def _build(settings: Settings) -> FastAPI:
