@@ -84,6 +84,16 @@ def condense(texts: Sequence[str], length: int) -> str:
     return write_stand_in([Line("", text) for text in texts], length)
 
 
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, each without the blanks around it."""
+    return list(_split(text))
+
+
+def rate_sentences(sentences: Sequence[str]) -> list[float]:
+    """How telling each of these is for the room it takes: by names, numbers and rare words."""
+    return _values([_Sentence(0, 0, "", said, tuple(_terms(said))) for said in sentences])
+
+
 def _sentences(lines: Sequence[Line], most: int) -> Iterator[_Sentence]:
     """The sentences that may be quoted, each once, refusals left out, with where they end.
 

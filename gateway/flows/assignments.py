@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from gateway.prompts.phrases import PHRASES
 from gateway.prompts.summary import (
     Form,
     Prompt,
@@ -23,17 +24,15 @@ from policies.values import Line
 if TYPE_CHECKING:
     from policies.judge import Verdict
 
-GIST_SLACK = 1.25
-"""How much longer than asked a gist may be: it stands in every prompt from then on."""
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What was accepted: the text, and what is told beside it and borne out. Entries name the
-    messages of the whole span."""
+    messages of the whole span. moved: sentences that a gist had no room for."""
 
     text: str
     entries: Entries = NOTHING
+    moved: tuple[str, ...] = ()
 
 
 class Piece(Protocol):
@@ -48,6 +47,9 @@ class Piece(Protocol):
 
     def ground(self, verdict: Verdict) -> Entries:
         """What an accepted answer tells beside its prose and the quoted text bears out."""
+
+    def shorten(self, verdict: Verdict) -> Told | None:
+        """What code makes of the last answer where nothing but its length was against it."""
 
 
 class Assignment(Protocol):
@@ -108,6 +110,10 @@ class SpanPiece:
 
         return ground(verdict.beside, self.lines, {number for number, _ in self.threads})
 
+    def shorten(self, verdict: Verdict) -> Told | None:
+        """Nothing: a chapter that outgrows its span tells what is not in it."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class ChapterAssignment:
@@ -137,16 +143,26 @@ class ChapterAssignment:
 
 @dataclass(frozen=True, slots=True)
 class GistAssignment:
-    """A gist to be written from the earlier one and chapters, in one call."""
+    """A gist to be written from the earlier one and chapters, in one call. threads: the open ones
+    that it must tell, because the list of open threads has no room for them."""
 
     notes: tuple[str, ...]
     language: str | None
     length: int
+    threads: tuple[str, ...] = ()
     purpose: Literal["gist"] = "gist"
 
     @property
+    def quoted(self) -> tuple[str, ...]:
+        """The notes, and behind them what must not be lost, as a note of its own."""
+        if not self.threads:
+            return self.notes
+        phrases = PHRASES[self.language if self.language in PHRASES else "en"]
+        return (*self.notes, "\n".join((phrases.open, *self.threads)))
+
+    @property
     def text(self) -> str:
-        return "\n\n".join(self.notes)
+        return "\n\n".join(self.quoted)
 
     @property
     def overhead(self) -> int:
@@ -159,7 +175,7 @@ class GistAssignment:
 
     def ask(self, asked_chars: int, form: Form, draw: int, seed: int | None) -> Prompt:
         return ask_gist(
-            self.notes,
+            self.quoted,
             asked_chars=asked_chars,
             language=self.language,
             form=form,
@@ -168,15 +184,28 @@ class GistAssignment:
         )
 
     def judge(self, output: str, finish_reason: str | None, asked_chars: int) -> Verdict:
+        from policies.gists import GIST_SLACK, find_lost
         from policies.judge import judge_gist
         from policies.judge.verdict import reject
 
         verdict = judge_gist(
             output, self.notes, finish_reason=finish_reason, asked_chars=asked_chars
         )
-        if verdict.accepted and len(verdict.text) > GIST_SLACK * self.length:
-            return reject("long")
+        if not verdict.accepted:
+            return verdict
+        if find_lost(verdict.text, self.notes, self.threads):
+            return reject("threads")
+        if len(verdict.text) > GIST_SLACK * self.length:
+            return replace(reject("long"), text=verdict.text)
         return verdict
+
+    def shorten(self, verdict: Verdict) -> Told | None:
+        from policies.gists import shorten
+
+        if verdict.reasons != ("long",) or not verdict.text:
+            return None
+        made = shorten(verdict.text, self.length, self.threads)
+        return None if made is None else Told(made.text, moved=made.moved)
 
     def ground(self, verdict: Verdict) -> Entries:
         """Nothing: a gist tells what its chapters told."""

@@ -27,7 +27,7 @@ from gateway.store.documents import DocumentRow
 from gateway.store.fold_rows import NONE, Shown
 from gateway.store.ledger import EntryRow
 from gateway.store.profile import ProfileRow
-from gateway.store.transcript import ConversationRow, Node
+from gateway.store.transcript import Node
 from policies.schema import Policy
 from policies.values import Limits
 
@@ -36,9 +36,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose memory it is: a conversation at a head, under a policy with its limits."""
+    """Whose memory it is: an owner's conversation at a head, under a policy with its limits."""
 
-    conversation: ConversationRow
+    owner_pk: int
+    conversation_pk: int
     policy: Policy
     limits: Limits
     head: Node
@@ -133,7 +134,7 @@ def _thread(row: EntryRow) -> ThreadText:
 
 
 def _choose_documents(connection: Connection, place: Place) -> list[DocumentRow]:
-    rows = documents.for_view(connection, place.conversation.pk, place.policy.name)
+    rows = documents.for_view(connection, place.conversation_pk, place.policy.name)
     chosen, _ = _fit(
         rows, lambda row: DocumentText(row.name, row.text).cost, place.limits.documents
     )
@@ -144,8 +145,7 @@ def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
     """In the order in which they were told, so that a new one moves nothing before it."""
     if not place.limits.profile:
         return []
-    conversation = place.conversation
-    rows = profile.active(connection, conversation.owner_pk, conversation_pk=conversation.pk)
+    rows = profile.active(connection, place.owner_pk, conversation_pk=place.conversation_pk)
     chosen, _ = _fit(rows, lambda row: profile_cost(row.text), place.limits.profile)
     return sorted(chosen, key=lambda row: row.pk)
 
@@ -157,7 +157,7 @@ def _choose_entries(
     room = place.limits.ledger
     if not room:
         return [], [], []
-    where = (connection, place.conversation.pk, place.head)
+    where = (connection, place.conversation_pk, place.head)
     told = ledger.pinned(*where, up_to_depth=border)
     pins, room = _fit(told, lambda row: _pinned(row).cost, room)
     held = {row.pk for row in pins}
@@ -175,7 +175,7 @@ def _most_of_ledger(connection: Connection, place: Place) -> int:
     that stand above them."""
     if not place.limits.ledger:
         return 0
-    where = (connection, place.conversation.pk, place.head)
+    where = (connection, place.conversation_pk, place.head)
     pins = ledger.pinned(*where, up_to_depth=place.head.depth)
     states = ledger.states_on_path(*where, kinds=["thread"])
     told = sum(_pinned(row).cost for row in pins)
@@ -190,7 +190,7 @@ def find_unlisted(
     list of a fold to `border` will have no room: that gist must tell them."""
     _, listed, _ = _choose_entries(connection, place, border, covered)
     held = {row.pk for row in listed}
-    opened = ledger.open_threads(connection, place.conversation.pk, place.head, up_to_depth=border)
+    opened = ledger.open_threads(connection, place.conversation_pk, place.head, up_to_depth=border)
     return [row for row in opened if row.last_depth <= covered and row.pk not in held]
 
 

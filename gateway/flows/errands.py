@@ -19,6 +19,7 @@ from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignm
 from gateway.flows.context import Context
 from gateway.flows.migrate import plan_next_gist
 from gateway.flows.recorder import Counts, Draft, Failure, Offload, Recorder, Rejected, Round
+from gateway.flows.stand_ins import condense_notes
 from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
@@ -30,7 +31,7 @@ from policies.language import language_of
 from policies.ledger.threads import choose_threads
 from policies.retries import Cause, plan_retry
 from policies.schema import Policy
-from policies.standin import condense, write_stand_in
+from policies.standin import write_stand_in
 from policies.values import Line
 
 log = logging.getLogger("foldgate.upkeep")
@@ -121,7 +122,7 @@ class Errands:
         return _Task(held, policy, origin, work, stand_in, save)
 
     async def _prepare_gist(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
-        found = await self._ctx.store.read(rows.load_gist, held.job, origin)
+        found = await self._ctx.store.read(rows.load_gist, held.job, origin, policy)
         if found is None:
             await self.end_broken(held, "gone", "its chapters are gone")
             return None
@@ -130,7 +131,8 @@ class Errands:
             return None
         told = {**held.job.payload, "chapters": list(found.sources)}
         held = replace(held, job=replace(held.job, payload=told))
-        work = GistAssignment(found.notes, language_of("\n".join(found.notes)), policy.gist.length)
+        language = language_of("\n".join(found.notes))
+        work = GistAssignment(found.notes, language, policy.gist.length, found.threads)
         stand_in = partial(_gist_stand_in, found, policy)
         return _Task(held, policy, origin, work, stand_in, rows.save_gist)
 
@@ -301,7 +303,7 @@ def _gist_stand_in(found: GistRows, policy: Policy) -> str | None:
     old gist with all chapters behind it stays."""
     if found.stack_chars <= GREAT_STACK * policy.chapters.stack:
         return None
-    return condense(found.notes, policy.gist.length)
+    return condense_notes(found.notes, policy.gist.length, found.threads)
 
 
 def _sum_up(failures: Sequence[Failure]) -> tuple[Cause, str, str, float | None]:

@@ -11,10 +11,17 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from gateway.flows.backgrounds import Choice, Place, background_cost, choose_background
+from gateway.flows.backgrounds import (
+    Choice,
+    Place,
+    background_cost,
+    choose_background,
+    find_unlisted,
+)
 from gateway.flows.debts import Order, add_debt, add_gist_job
 from gateway.flows.notes import spent_chars
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
+from gateway.flows.undone import unfold
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, render_memory
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.chapter_rows import ChapterRow
@@ -45,7 +52,8 @@ class Site:
     @property
     def place(self) -> Place:
         """Where it is chosen what stands beside the chapters."""
-        return Place(self.conversation, self.policy, self.limits, self.head)
+        known = self.conversation
+        return Place(known.owner_pk, known.pk, self.policy, self.limits, self.head)
 
     @property
     def order(self) -> Order:
@@ -135,6 +143,8 @@ def load_memory(
     """The chapters and gists of a view's memory, without its tail."""
     border = fold.border_depth if fold else 0
     shown = chapter_rows.chapters_of_fold(connection, conversation_pk, fold) if fold else []
+    if fold is not None and fold.gist_pk is not None:
+        shown = [*unfold(connection, conversation_pk, fold.gist_pk), *shown]
     ends = {border, *(row.last_depth for row in shown), *(row.first_depth - 1 for row in shown)}
     gist = gist_rows.newest_gist(
         connection, conversation_pk, policy, head, border=border, ends=ends
@@ -234,11 +244,22 @@ def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
     plan = plan_fold(site.limits, loaded.state)
     while major := plan_gist_stand_in(site.limits, loaded.state, plan):
         chapters = [loaded.stack[index] for index in major.chapters]
-        gist = condense_rows(connection, site.order, loaded.gist, chapters, site.limits)
+        threads = find_threads(connection, site, loaded.state.border, chapters)
+        gist = condense_rows(connection, site.order, loaded.gist, chapters, site.limits, threads)
         loaded = _with_gist(loaded, gist)
         plan = plan_fold(site.limits, loaded.state)
         plan = None if plan is None else replace(plan, kind="cut")
     return fold if plan is None else apply_fold(connection, site, loaded, plan)
+
+
+def find_threads(
+    connection: Connection, site: Site, border: int, chapters: Sequence[ChapterRow]
+) -> list[str]:
+    """The open threads that a gist over these chapters must tell, because a fold to `border` has no
+    room to list them."""
+    covered = chapters[-1].last_depth
+    rows = find_unlisted(connection, site.place, border=max(border, covered), covered=covered)
+    return [row.text for row in rows]
 
 
 def _with_gist(loaded: Loaded, gist: GistRow) -> Loaded:
@@ -495,7 +516,10 @@ def _plan_gist(
     major = plan_major(site.limits, _gist_state(gist), states)
     if major is None:
         return
-    add_gist_job(connection, site.order, gist, [shown[index] for index in major.chapters])
+    folded = [shown[index] for index in major.chapters]
+    pk, name = site.conversation.pk, site.policy.name
+    if gist_rows.retired_at(connection, pk, name, folded[-1].last_pk) is None:
+        add_gist_job(connection, site.order, gist, folded)
 
 
 def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:

@@ -13,7 +13,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job, chapter_key
-from gateway.flows.folds import MemoryRows, Site, load_memory, load_whole_memory, measure
+from gateway.flows.folds import (
+    MemoryRows,
+    Site,
+    find_threads,
+    load_memory,
+    load_whole_memory,
+    measure,
+)
 from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_outline
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.jobs import queue
@@ -102,7 +109,8 @@ def _hurry_gist(connection: Connection, site: Site, order: Order, outline: Outli
     ahead = _plan_ahead(outline.rows, site.limits)
     if ahead is None or add_gist_job(connection, order, ahead.gist, ahead.chapters):
         return False
-    condense_rows(connection, order, ahead.gist, ahead.chapters, site.limits)
+    threads = find_threads(connection, site, outline.rows.border, ahead.chapters)
+    condense_rows(connection, order, ahead.gist, ahead.chapters, site.limits, threads)
     return True
 
 

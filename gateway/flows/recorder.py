@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gateway.backends.base import Backend, Call
@@ -43,6 +43,9 @@ LEAST_ASKED = 150
 
 OVERFLOWS = 3
 """How often a span is cut smaller after the window turned out smaller than reckoned."""
+
+_SHORTER = 0.75
+"""The share of what was asked for that is asked after a text that was too long, at most."""
 
 _LEAST_KNOWN = 0.4
 _LEAST_UNKNOWN = 0.3
@@ -81,12 +84,13 @@ _SEEDED = frozenset({"llama_cpp", "scripted"})
 @dataclass(frozen=True, slots=True)
 class Draft:
     """An accepted text, who wrote it, how long the calls of its round took in all, and what is told
-    beside it."""
+    beside it. moved: sentences that a gist had no room for."""
 
     text: str
     backend: str
     took_ms: int
     entries: Entries = NOTHING
+    moved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class Recorder:
             if isinstance(outcome, Told):
                 self._counts.accepted += 1
                 took_ms = round(sum(round_.calls) * 1000)
-                return Draft(outcome.text, backend.name, took_ms, outcome.entries)
+                return Draft(outcome.text, backend.name, took_ms, outcome.entries, outcome.moved)
             failures.append(outcome)
             if sum(failure.kind == FaultKind.REFUSED for failure in failures) > 1:
                 break
@@ -256,7 +260,8 @@ class Recorder:
                 return outcome
             told.append(outcome)
         text = "\n\n".join(each.text for each in told)
-        return Told(text, join_entries([each.entries for each in told]))
+        moved = tuple(sentence for each in told for sentence in each.moved)
+        return Told(text, join_entries([each.entries for each in told]), moved)
 
     def form(self, backend: Backend) -> Form:
         """How the frame is demanded of a backend; learned where it refused another way."""
@@ -286,6 +291,10 @@ class Recorder:
     async def ground(self, piece: Piece, verdict: Verdict) -> Entries:
         entries: Entries = await self._offload(piece.ground, verdict)
         return entries
+
+    async def shorten(self, piece: Piece, verdict: Verdict) -> Told | None:
+        told: Told | None = await self._offload(piece.shorten, verdict)
+        return told
 
     @property
     def counts(self) -> Counts:
@@ -321,12 +330,25 @@ class _Drawing:
                 return Told(_storable(verdict.text), entries)
             await self._reject(verdict.reasons, answer.output, answer.finish_reason)
             if self.draw == self.round.rules.redraws:
-                return self._failed(verdict.reasons[0], "judged out: " + ", ".join(verdict.reasons))
+                return await self._settle(verdict)
             self.draw += 1
             if "truncated" in verdict.reasons:
                 output_tokens = self.room.most
             if "long" in verdict.reasons:
-                self.asked = max(LEAST_ASKED, self.asked * 3 // 4)
+                self.asked = max(LEAST_ASKED, self._shorter(len(verdict.text)))
+
+    def _shorter(self, came: int) -> int:
+        """What to ask for after an answer of so many characters (0: unknown) that was too long."""
+        share = min(_SHORTER, self.round.work.length / came) if came else _SHORTER
+        return int(self.asked * share)
+
+    async def _settle(self, verdict: Verdict) -> Told | Failure:
+        """What is left to be done after the last draw was judged out."""
+        made: Told | None = await self.recorder.shorten(self.piece, verdict)
+        if made is None:
+            return self._failed(verdict.reasons[0], "judged out: " + ", ".join(verdict.reasons))
+        self.recorder.meters.summary_accepted(self.backend.name, self.round.kind)
+        return replace(made, text=_storable(made.text), moved=tuple(map(_storable, made.moved)))
 
     async def _ask(self, output_tokens: int) -> _Answer | UpstreamFault:
         round_, name = self.round, self.backend.name

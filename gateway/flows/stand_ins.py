@@ -42,17 +42,27 @@ def _told(text: str) -> str:
     return text.replace("\x00", "\ufffd") or "(…)"
 
 
+def condense_notes(notes: Sequence[str], length: int, threads: Sequence[str]) -> str:
+    """A gist without a model that tells each of these threads that the notes tell."""
+    # Not at every start: its patterns take a sixth of a second to compile.
+    from policies.gists import find_lost
+
+    text = condense(notes, length)
+    return "\n".join(filter(None, (text, *find_lost(text, notes, threads))))
+
+
 def condense_rows(
     connection: Connection,
     order: Order,
     gist: GistRow | None,
     chapters: Sequence[ChapterRow],
     limits: Limits,
+    threads: Sequence[str],
 ) -> GistRow:
     """Chapters that no model folded together, as a gist made on the spot. A model's succeeds it,
-    as every stand-in, once there is one."""
-    old = [gist.text] if gist else []
-    text = condense([*old, *(row.text or "" for row in chapters)], limits.gist_length)
+    as every stand-in, once there is one. threads: the open ones that it must tell."""
+    notes = [*([gist.text] if gist else []), *(row.text or "" for row in chapters)]
+    text = condense_notes(notes, limits.gist_length, threads)
     pk = gist_rows.add_gist(
         connection,
         order.conversation_pk,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from gateway.flows.backgrounds import Place, find_unlisted
 from gateway.flows.recorder import Draft, Rejected
 from gateway.flows.tellings import store_chapter
 from gateway.jobs import queue
@@ -25,7 +26,9 @@ from gateway.store import (
     token_ratios,
     transcript,
 )
-from gateway.store.origins import Origin, find_origin
+from gateway.store.origins import Origin, find_origin, owner_of
+from policies.budget import limits_of
+from policies.schema import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,15 @@ class ChapterRows:
 class GistRows:
     """What a gist is made from. is_made: by a model already. stack_chars: the chapters that the
     view at the newest message shows behind its gist; 0 where the gist would not lie on that path.
-    sources: the chapter versions whose texts are among the notes.
+    sources: the chapter versions whose texts are among the notes. threads: the open ones that the
+    gist must tell.
     """
 
     notes: tuple[str, ...]
     sources: tuple[int, ...]
     is_made: bool
     stack_chars: int
+    threads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +153,11 @@ def load_chapter(connection: Connection, job: JobRow) -> ChapterRows | None:
     )
 
 
-def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows | None:
-    """The notes of a gist's job, each chapter in its newest text: a stand-in that the fold still
-    showed may have its real chapter by now. None where they are gone."""
+def load_gist(
+    connection: Connection, job: JobRow, origin: Origin, policy: Policy
+) -> GistRows | None:
+    """The notes of a gist's job, each in its newest text: a stand-in that the fold still showed may
+    have its real chapter by now. None where they are gone, or where the earlier gist was undone."""
     payload = job.payload
     shown = chapter_rows.versions_by_pk(connection, payload["chapters"])
     if len(shown) != len(payload["chapters"]):
@@ -161,12 +168,36 @@ def load_gist(connection: Connection, job: JobRow, origin: Origin) -> GistRows |
     notes = [row.text or "" for row in newest]
     sources = tuple(row.version_pk for row in newest if row.version_pk is not None)
     if payload["gist"] is not None:
-        earlier = gist_rows.gist_by_pk(connection, payload["gist"])
-        if earlier is None:
+        earlier = gist_rows.newest_version(connection, payload["gist"])
+        if earlier is None or earlier.retired_ms is not None:
             return None
         notes.insert(0, earlier.text)
     is_made = any(made != "stand-in" for made in _gist_origins(connection, job))
-    return GistRows(tuple(notes), sources, is_made, _stack_chars(connection, job, origin))
+    return GistRows(
+        tuple(filter(None, notes)),
+        sources,
+        is_made,
+        _stack_chars(connection, job, origin),
+        _threads(connection, job, origin, policy),
+    )
+
+
+def _threads(
+    connection: Connection, job: JobRow, origin: Origin, policy: Policy
+) -> tuple[str, ...]:
+    """The open threads for which the list in a view will have no room once this gist is shown."""
+    owner_pk = owner_of(connection, job.conversation_pk)
+    if origin.head_pk is None or owner_pk is None:
+        return ()
+    head = transcript.node_by_pk(connection, origin.head_pk)
+    covered = int(job.payload["last_depth"])
+    if not transcript.on_path(connection, job.payload["last_pk"], covered, head):
+        return ()
+    fold = fold_rows.deepest_fold(connection, job.conversation_pk, job.policy, head)
+    border = max(covered, fold.border_depth if fold else 0)
+    place = Place(owner_pk, job.conversation_pk, policy, limits_of(policy, 1.0), head)
+    rows = find_unlisted(connection, place, border=border, covered=covered)
+    return tuple(row.text for row in rows)
 
 
 def _gist_origins(connection: Connection, job: JobRow) -> list[str]:
@@ -238,18 +269,31 @@ def _is_overruled(connection: Connection, job: JobRow) -> bool:
 
 
 def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
-    """Store a gist and finish its job; False where the lease is lost."""
+    """Store a gist and finish its job; False where the lease is lost. What it had no room for goes
+    into the ledger."""
     if not queue.held(connection, held.job.pk, held.lease):
         return False
-    _add_gist(connection, held.job, draft.text, draft, now_ms)
+    gist_pk = _add_gist(connection, held.job, draft.text, draft, now_ms)
+    for sentence in draft.moved:
+        ledger.add_entry(
+            connection,
+            held.job.conversation_pk,
+            kind="note",
+            text=sentence,
+            last_pk=held.job.payload["last_pk"],
+            last_depth=held.job.payload["last_depth"],
+            origin="model",
+            gist_pk=gist_pk,
+            now_ms=now_ms,
+        )
     return queue.complete(connection, held.job.pk, held.lease, now_ms)
 
 
 def _add_gist(
     connection: Connection, job: JobRow, text: str, draft: Draft | None, now_ms: int
-) -> None:
-    """A version of the job's gist; draft None: it was made without a model."""
-    gist_rows.add_gist(
+) -> int:
+    """A version of the job's gist, by its row number; draft None: it was made without a model."""
+    return gist_rows.add_gist(
         connection,
         job.conversation_pk,
         policy=job.policy,

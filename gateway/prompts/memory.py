@@ -105,10 +105,12 @@ NOTHING = Background()
 def render_memory(
     gist: str | None, chapters: Sequence[str], background: Background = NOTHING
 ) -> list[dict[str, Any]]:
-    """The synthetic question and answer; nothing at all where there is no memory.
+    """The synthetic question and answer; nothing at all where there is no memory. A text that the
+    owner emptied leaves no frame.
 
     Where nothing happened yet, the question is a plea to keep in mind what stands above it.
     """
+    chapters = list(filter(None, chapters))
     if not gist and not chapters and not background:
         return []
     phrases = PHRASES[_language(gist, chapters, background)]

@@ -30,6 +30,7 @@ class GistRow:
     origin: str
     backend: str | None
     created_ms: int
+    retired_ms: int | None = None
 
 
 _GIST = (
@@ -42,6 +43,7 @@ _GIST = (
     gists.c.origin,
     gists.c.backend,
     gists.c.created_ms,
+    gists.c.retired_ms,
 )
 
 # Deeper on a path is younger, so that the row numbers of an index serve as depths do.
@@ -51,6 +53,7 @@ _GIST_ENDS = Prepared(
         gists.c.conversation_pk == bindparam("conversation"),
         gists.c.policy == bindparam("policy"),
         gists.c.last_pk <= bindparam("head"),
+        gists.c.retired_ms.is_(None),
     )
     .order_by(gists.c.last_pk.desc(), gists.c.version.desc())
 )
@@ -78,6 +81,20 @@ def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
     return None if row is None else record(GistRow, row)
 
 
+def newest_version(connection: Connection, pk: int) -> GistRow | None:
+    """The newest version of the gist of which this row is one."""
+    one = gist_by_pk(connection, pk)
+    if one is None:
+        return None
+    row = connection.execute(
+        select(*_GIST)
+        .where(gists.c.last_pk == one.last_pk, gists.c.policy == one.policy)
+        .order_by(gists.c.version.desc())
+        .limit(1)
+    ).one()
+    return record(GistRow, row)
+
+
 def newest_gist(
     connection: Connection,
     conversation_pk: int,
@@ -87,7 +104,8 @@ def newest_gist(
     border: int,
     ends: Collection[int] | None = None,
 ) -> GistRow | None:
-    """The gist that covers most, up to depth `border`, on the path to head; newest version.
+    """The gist that covers most, up to depth `border`, on the path to head; newest version. None
+    whose major GC was undone.
 
     ends: the depths at which it may end, so that nothing stands twice or not at all between it and
     the chapters behind it; None: anywhere.
@@ -98,6 +116,7 @@ def newest_gist(
             gists.c.conversation_pk == conversation_pk,
             gists.c.policy == policy,
             gists.c.last_depth <= border,
+            gists.c.retired_ms.is_(None),
         )
         .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
     )
@@ -128,6 +147,7 @@ def gists_beyond(
             gists.c.conversation_pk == conversation_pk,
             gists.c.policy == policy,
             gists.c.last_depth > border,
+            gists.c.retired_ms.is_(None),
         )
         .order_by(gists.c.last_depth, gists.c.version)
     )
@@ -194,6 +214,25 @@ def retire(
         )
         .values(retired_ms=now_ms)
     )
+
+
+def retired_at(
+    connection: Connection, conversation_pk: int, policy: str, last_pk: int
+) -> GistRow | None:
+    """The newest version of a gist that ends there and whose major GC was undone; None where there
+    is none, or where another has been made since."""
+    rows = connection.execute(
+        select(*_GIST)
+        .where(
+            gists.c.conversation_pk == conversation_pk,
+            gists.c.policy == policy,
+            gists.c.last_pk == last_pk,
+        )
+        .order_by(gists.c.version.desc())
+    )
+    newest = rows.first()
+    found = None if newest is None else record(GistRow, newest)
+    return None if found is None or found.retired_ms is None else found
 
 
 def add_gist(

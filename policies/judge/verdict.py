@@ -8,7 +8,8 @@ from policies.judge.beside import NOTHING, Beside
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """accepted: the text may enter memory. reasons: machine words, the main one first, empty when
-    accepted. text: the prose to store, think blocks stripped, '' when rejected. beside: of an
+    accepted. text: the prose to store, think blocks stripped, '' when rejected, but for a gist
+    that is nothing but long. beside: of an
     accepted frame, what it holds beside the prose; not judged yet (policies.ledger)."""
 
     accepted: bool

@@ -345,7 +345,8 @@ def place(house: House, policy: Policy) -> Place:
         assert conversation.head_pk is not None
         return transcript.node_by_pk(connection, conversation.head_pk)
 
-    return Place(conversation, policy, limits_of(policy, 4.0), house.store.reading(head))
+    limits = limits_of(policy, 4.0)
+    return Place(conversation.owner_pk, conversation.pk, policy, limits, house.store.reading(head))
 
 
 def policy(**more: Any) -> Policy:

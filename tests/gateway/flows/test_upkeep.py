@@ -1073,7 +1073,8 @@ async def test_a_gist_much_longer_than_asked_is_redrawn_shorter(stage: Build) ->
 
     assert ctx.store.reading(quarantined) == [("glm", "long")]
     assert ctx.store.reading(gists) == [("alone", "model", GIST, 8)]
-    assert "at most 187 characters" in glm.prompts()[1]  # 250 × 3/4
+    # 250 × 250/506 = 123; a gist needs 150 at least
+    assert "at most 150 characters" in glm.prompts()[1]
 
 
 @pytest.mark.parametrize(
