@@ -18,8 +18,9 @@ from policies.recall.passages import Chosen, Line, select
 from policies.recall.query import build_query
 from policies.recall.ranking import NOTHING, rank
 
-LINE_CHARS = 30
-"""What is reckoned for saying who said a passage and when, in characters."""
+LINE_CHARS = 44
+"""What is reckoned for saying who said a passage and when, in characters: what `prompts.notes` puts
+around the line of an assistant at a depth of four digits."""
 LONGEST_LIST = 1_500
 """Messages of one posting list that are read, the newest: what keeps a search's cost from growing
 with the conversation. A word that more messages hold tells next to nothing."""

@@ -1,7 +1,8 @@
 """From an order of messages to the lines that a budget has room for."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import regex
 
@@ -19,6 +20,8 @@ _MOST_MISSED = 24
 _LEAST_OF_BEST = 0.1
 _SENTENCE = regex.compile(r"[^.!?。！？…\n]*(?:[.!?。！？…]+[\"'”’»」』）)]*|\n|$)\s*")
 _LONGEST_SENTENCE = 400
+# Reading every word of a pasted book would take longer than the rest of a search.
+_LONG, _MOST_PLACES = 4_000, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,12 @@ def cut_passage(text: str, query: Query, limit: int) -> str:
     """The run of whole sentences of at most limit characters that holds most of the query.
 
     A sentence that is longer than that is cut at a blank; the first of equal runs wins. Empty where
-    no run holds any of it.
+    no run holds any of it. Of a text of more than 4,000 characters the stretch is read in which the
+    words of the query stand closest.
     """
     weights = {form: term.weight for term in query.terms for form in term.forms}
+    if len(text) > _LONG:
+        text = _densest(text, weights)
     pieces = _sentences(text, min(limit, _LONGEST_SENTENCE))
     gains = [{t: weights[t] for t in index_terms(piece) if t in weights} for piece in pieces]
     best, span = 0.0, (0, 0)
@@ -122,6 +128,32 @@ def cut_passage(text: str, query: Query, limit: int) -> str:
                 best, span = worth, (start, end + 1)
     start, end = _widen(pieces, span, limit) if best else span
     return "".join(pieces[start:end]).strip()
+
+
+def _densest(text: str, weights: Mapping[str, float]) -> str:
+    """The stretch of a very long text in which the terms stand closest; its beginning where none of
+    them stands as it is written. Terms are looked for as they are: most are beginnings of words."""
+    lower = text.lower()
+    found = sorted(
+        (at, term) for term in weights for at in islice(_places(lower, term), _MOST_PLACES)
+    )
+    best, start = 0.0, 0
+    for index, (at, _) in enumerate(found):
+        near = {
+            term: None
+            for place, term in found[index : index + _MOST_PLACES]
+            if place < at + _LONG // 2
+        }
+        if (worth := sum(weights[term] for term in near)) > best:
+            best, start = worth, at
+    return text[max(0, start - _LONG // 4) :][:_LONG]
+
+
+def _places(text: str, term: str) -> Iterator[int]:
+    at = text.find(term)
+    while at >= 0:
+        yield at
+        at = text.find(term, at + 1)
 
 
 def _widen(pieces: Sequence[str], span: tuple[int, int], limit: int) -> tuple[int, int]:

@@ -134,6 +134,18 @@ def test_a_sentence_without_end_is_cut_at_a_blank() -> None:
     assert cut_passage(unbroken, QUESTION, 60).endswith("ring")
 
 
+def test_of_a_very_long_text_the_stretch_is_read_where_the_words_stand_closest() -> None:
+    filler = "We talked of the weather. " * 2_000
+    text = f"{filler}A ring. {filler}The Sapphire ring was lost there. {filler}I lost it."
+    assert len(text) > 150_000
+    passage = cut_passage(text, QUESTION, 200)
+    assert "The Sapphire ring was lost there." in passage
+    assert passage in text
+    assert cut_passage(filler, QUESTION, 200) == ""
+    # No word of it stands as it is looked for ("lose"): the beginning is read.
+    assert "lost" in cut_passage(f"I lost it. {filler}", build_query("Who lost?"), 200)
+
+
 WORDS = "sapphire ring lost the a sea. boat! 指輪を失くした。 кольцо 반지 \n x".split(" ")
 texts = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)
 

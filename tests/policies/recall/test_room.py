@@ -1,5 +1,7 @@
 """How much may be recalled beside one message: the arithmetic of every bound."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,13 @@ def test_a_narrowed_view_has_narrowed_budgets():
 
 def test_a_view_that_is_wider_than_its_policy_has_no_wider_budgets():
     assert notes_room(Recall(), limits(), 28_000, total=0, spent=0) == 1_500
+
+
+def test_a_view_that_counts_messages_has_no_ceiling_in_characters():
+    counted = replace(limits(100), messages=True)
+    assert notes_room(Recall(), counted, 100, total=90_000, spent=0) == 1_500
+    assert notes_room(Recall(), counted, 100, total=90_000, spent=5_900) == 100
+    assert notes_room(Recall(), counted, 100, total=90_000, spent=6_100) == 0
 
 
 def test_no_budget_no_notes():
