@@ -32,6 +32,11 @@ def test_no_memory_no_pair() -> None:
     assert render_memory("", []) == []
 
 
+def test_what_the_owner_emptied_leaves_no_frame() -> None:
+    assert render_memory("", ["", "They left."]) == render_memory(None, ["They left."])
+    assert render_memory("", [""]) == []
+
+
 def test_gist_then_chapters_in_one_marked_frame() -> None:
     question, answer = render_memory("They met.", ["They left.", "They came back."])
     assert question == user(PHRASES["en"].question)
@@ -107,7 +112,9 @@ def test_a_memorys_text_cannot_close_its_frame(pieces: list[str], as_gist: bool)
     body = rendered[1]["content"].split("\n<memory>\n", 1)[1]
     tags = _TAG.findall(body)
     gist = 1 if (text if as_gist else "g") else 0
-    assert tags == ["<earlier", "</earlier"] * gist + ["<chapter", "</chapter"] * 2 + ["</memory"]
+    told = 2 if text else 1
+    frames = ["<earlier", "</earlier"] * gist + ["<chapter", "</chapter"] * told
+    assert tags == [*frames, "</memory"]
 
 
 def test_a_chapter_more_leaves_what_stood_before_it() -> None:
@@ -188,6 +195,7 @@ _texts = st.text(max_size=30) | st.sampled_from([*_TAGS, "鍵はどこ？", "Г�
 def test_a_background_costs_no_more_than_is_reckoned_and_closes_no_frame(
     documents: list[str], lines: list[str], chapters: list[str], gist: str | None
 ) -> None:
+    chapters = list(filter(None, chapters))
     background = Background(
         documents=[DocumentText(text[:9], text) for text in documents],
         profile=lines,
