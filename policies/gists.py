@@ -1,6 +1,6 @@
 """What a gist must keep, and how one that is too long is made shorter without a cut."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from policies.judge.reading import fold
@@ -38,8 +38,8 @@ class Shortened:
 
 
 def shorten(text: str, most: int, threads: Sequence[str] = ()) -> Shortened | None:
-    """Take whole sentences out of a text until it has at most ``most`` characters: the least
-    telling ones first, those that tell a thread last. None where a single sentence is longer."""
+    """Keep of a text the sentences that fit into ``most`` characters: those that tell a thread
+    before the others, and of each the most telling. None where every sentence is longer."""
     sentences = split_sentences(text)
     at, pieces = 0, []
     for sentence in sentences:
@@ -47,18 +47,18 @@ def shorten(text: str, most: int, threads: Sequence[str] = ()) -> Shortened | No
         pieces.append(text[at:end])
         at = end
     values = _rate(sentences, threads)
-    kept = set(range(len(sentences)))
-    size = sum(map(len, pieces))
-    for index in sorted(kept, key=lambda index: (values[index], index)):
-        if size <= most:
-            break
-        kept.remove(index)
-        size -= len(pieces[index])
-    left = "".join(piece for index, piece in enumerate(pieces) if index in kept).strip()
-    if not left:
+    kept: set[int] = set()
+    for index in sorted(range(len(sentences)), key=lambda index: (values[index], -index))[::-1]:
+        if len(_join(pieces, kept | {index})) <= most:
+            kept.add(index)
+    if not kept:
         return None
     moved = tuple(said for index, said in enumerate(sentences) if index not in kept)
-    return Shortened(left, moved)
+    return Shortened(_join(pieces, kept), moved)
+
+
+def _join(pieces: Sequence[str], kept: Collection[int]) -> str:
+    return "".join(piece for index, piece in enumerate(pieces) if index in kept).strip()
 
 
 def _rate(sentences: Sequence[str], threads: Sequence[str]) -> list[tuple[bool, float]]:
