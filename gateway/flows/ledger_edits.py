@@ -80,6 +80,8 @@ def edit_entry(
     for mark in (state.pinned, state.closed):
         if mark is not None:
             _copy(connection, hand, mark, new)
+    if state.pinned is not None:
+        _follow(connection, hand, old, "unpinned", new.pk)
     hand.finish(connection)
     return new
 
@@ -100,6 +102,8 @@ def act(connection: Connection, hand: Hand, id: str, name: str) -> None:
     state = _state(connection, hand, row)
     if state.deleted is not None:
         raise Conflict("This entry is deleted; undo that first.")
+    if state.superseded is not None and state.superseded.origin == "owner":
+        raise Conflict("Its owner put another entry in the place of this one.")
     standing = state.pinned if name in ("pin", "unpin") else state.closed
     if (standing is None) == (name in ("pin", "close")):
         _mark(connection, hand, row, ACTS[name])
@@ -125,18 +129,12 @@ def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
 
 
 def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | None) -> EntryRow:
-    """The entry as it was before it was edited."""
+    """The entry as it was before it was edited; pinned where its successor is."""
     _mark(connection, hand, old, "restored")
-    if new_pk is not None:
-        ledger.add_mark(
-            connection,
-            hand.conversation.pk,
-            new_pk,
-            "deleted",
-            origin="edit",
-            now_ms=hand.now_ms,
-            by_pk=old.pk,
-        )
+    for new in ledger.entries_by_pk(connection, [] if new_pk is None else [new_pk]):
+        if _state(connection, hand, new).pinned is not None:
+            _follow(connection, hand, old, "pinned", new.pk)
+        _follow(connection, hand, new, "deleted", old.pk)
     hand.finish(connection)
     return old
 
@@ -185,6 +183,19 @@ def _mark(
         origin="owner",
         now_ms=hand.now_ms,
         by_pk=None if by is None else by.pk,
+    )
+
+
+def _follow(connection: Connection, hand: Hand, row: EntryRow, mark: MarkName, by_pk: int) -> None:
+    """A mark that an edit brings with it; no act of its own."""
+    ledger.add_mark(
+        connection,
+        hand.conversation.pk,
+        row.pk,
+        mark,
+        origin="edit",
+        now_ms=hand.now_ms,
+        by_pk=by_pk,
     )
 
 

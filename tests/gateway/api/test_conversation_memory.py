@@ -254,6 +254,7 @@ async def test_an_entry_is_edited_and_each_step_is_undone(door: Door, text: str)
     last = (await chat.send("PATCH", f"entries/{new['id']}", {"text": "x"})).json()
     stale = await chat.send("PATCH", f"entries/{old}", {"text": "y"})
     assert stale.status_code == 409
+    assert (await chat.send("POST", f"entries/{old}/pin")).status_code == 409
     back = (await chat.send("POST", f"entries/{last['id']}/undo")).json()
     assert (back["id"], back["state"]) == (new["id"], "open")
     first = (await chat.send("POST", f"entries/{new['id']}/undo")).json()

@@ -1,0 +1,213 @@
+"""What an owner changes enters views at a fold, and not before: profile, documents, chapters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from gateway.flows import ledger_edits, memory_edits
+from gateway.flows.erase import erase_conversation
+from gateway.flows.memory_edits import Hand
+from gateway.store import chapter_rows, documents, ledger, profile
+from gateway.store.profile import ProfileRow, Told
+from gateway.store.transcript import find_owner
+from tests.gateway.house import House, Said
+
+FACTS = [
+    "I live in Kyoto.",
+    "京都に住んでいます。",
+    "我住在杭州。",
+    "부산에 살아요.",
+    "Я живу в Казани.",
+    "Vivo en Sevilla.",
+]
+
+
+def shown(said: Said) -> str:
+    """Everything of a prompt as one text."""
+    return "\n".join(str(message["content"]) for message in said.prompt)
+
+
+def goes_on(before: Said, after: Said) -> bool:
+    """Law 4: the prompt is the one before it, plus the reply, plus what is new."""
+    return after.bytes[: len(before.bytes)] == before.bytes
+
+
+def owner_pk(house: House) -> int:
+    found = house.store.reading(find_owner, "ann", "")
+    assert found is not None
+    return found
+
+
+def add_fact(house: House, text: str, about: str | None = None) -> ProfileRow:
+    return house.store.writing(profile.add_fact, owner_pk(house), text, about, house.clock.ms)
+
+
+def hand(house: House, id: str, *, now: bool = False) -> Hand:
+    return Hand(house.conversation(id), house.clock.ms, now)
+
+
+@pytest.mark.parametrize("text", FACTS)
+async def test_a_new_chat_knows_its_owner_and_an_old_one_from_its_next_fold(
+    house: House, text: str
+) -> None:
+    before = await house.say("hello", id="old")
+    add_fact(house, text)
+    after = await house.say("and?", id="old")
+    assert text not in shown(after)
+    assert goes_on(before, after)
+    new = await house.say("hi there", id="new")
+    assert text in shown(new)
+    assert goes_on(new, await house.say("well?", id="new"))
+    bert = await house.say("hi there", id="new", owner="bert")
+    assert text not in shown(bert)
+
+
+async def test_an_edit_waits_for_a_fold_or_is_asked_for_now(house: House) -> None:
+    await house.say("hello", id="x")
+    fact = add_fact(house, "I live in Kyoto.", "home")
+    one = await house.say("hi there", id="a")
+    edit = (profile.edit_fact, fact, "I live in Nara.", "home", house.clock.ms)
+    new = house.store.writing(*edit)
+    two = await house.say("so", id="a")
+    assert goes_on(one, two)
+    assert "Nara" not in shown(two)
+    house.store.writing(memory_edits.announce_fact, new, now=True)
+    three = await house.say("and so", id="a")
+    assert "I live in Nara." in shown(three)
+    assert "Kyoto" not in shown(three)
+    assert goes_on(three, await house.say("on", id="a"))
+
+
+async def test_a_deleted_fact_stays_until_the_view_folds_and_then_goes(house: House) -> None:
+    await house.say("hello", id="x")
+    fact = add_fact(house, "I live in Kyoto.")
+    one = await house.say("hi there", id="a")
+    house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=False)
+    house.restart()
+    two = await house.say("so", id="a")
+    assert goes_on(one, two)
+    assert "Kyoto" not in shown(await house.say("hi there", id="b"))
+    again = house.store.writing(profile.add_fact, owner_pk(house), "I like tea.", None, 1)
+    house.store.writing(memory_edits.announce_fact, again, now=True)
+    three = await house.say("on", id="a")
+    assert "I like tea." in shown(three)
+    assert "Kyoto" not in shown(three)
+    assert house.rows("SELECT text FROM profile_facts") == [("I like tea.",)]
+
+
+async def test_a_deletion_asked_for_now_renews_those_that_show_it(house: House) -> None:
+    await house.say("hello", id="x")
+    fact = add_fact(house, "I live in Kyoto.")
+    await house.say("hi there", id="a")
+    house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=True)
+    assert [house.conversation(id).renew for id in ("x", "a")] == [False, True]
+    assert "Kyoto" not in shown(await house.say("so", id="a"))
+
+
+def learn(connection: Connection, house: House, id: str, text: str) -> None:
+    chat = house.conversation(id)
+    path = house.path(id)
+    profile.learn(
+        connection,
+        chat.owner_pk,
+        chat.pk,
+        [Told(text, "word", path[0].pk)],
+        span=[row.pk for row in path],
+        now_ms=house.clock.ms,
+    )
+
+
+async def test_what_was_learned_leaves_every_view_with_its_conversation(house: House) -> None:
+    """Law 10: at once, also from views of other conversations."""
+    await house.say("the word is ORCHID-7", id="a")
+    house.store.writing(learn, house, "a", "The word is ORCHID-7.")
+    assert "ORCHID-7" in shown(await house.say("hi there", id="b"))
+    await erase_conversation(house.ctx, lambda connection: house.conversation("a"))
+    after = await house.say("so", id="b")
+    assert "ORCHID-7" not in shown(after)
+    files = b"".join(path.read_bytes() for path in house.folder.glob("house.db*"))
+    assert b"ORCHID-7" not in files
+
+
+async def test_a_document_is_seen_by_the_next_user_message(house: House) -> None:
+    one = await house.say("hello", id="a")
+    put = (documents.put_document, house.conversation("a").pk, "rules", "静かに。", house.clock.ms)
+    row, _ = house.store.writing(*put)
+    two = await house.say("so", id="a")
+    assert "静かに。" in shown(two)
+    assert not goes_on(one, two)
+    assert goes_on(two, await house.say("and", id="a"))
+    house.store.writing(documents.remove_document, row, house.clock.ms)
+    gone = await house.say("on", id="a")
+    assert "静かに。" not in shown(gone)
+    assert house.rows("SELECT count(*) FROM documents") == [(0,)]
+
+
+async def fold(house: House, id: str) -> Said:
+    """Talk until the view has folded."""
+    said: Said | None = None
+    for number in range(40):
+        said = await house.say(f"{number} " + "word " * 60, id=id)
+        house.write_chapters()
+        if said.view == "folded":
+            return said
+    raise AssertionError("it never folded")
+
+
+async def test_an_owners_chapter_enters_at_the_next_fold(house: House) -> None:
+    folded = await fold(house, "a")
+    chat = house.conversation("a")
+    first = house.store.reading(chapter_rows.all_chapters, chat.pk)[0]
+    text = "THE OWNER'S OWN WORDS"
+    house.store.writing(memory_edits.edit_chapter, hand(house, "a"), first.id, text)
+    after = await house.say("so", id="a")
+    assert goes_on(folded, after)
+    assert text not in shown(after)
+    house.store.writing(memory_edits.edit_chapter, hand(house, "a", now=True), first.id, text)
+    renewed = await house.say("and", id="a")
+    assert text in shown(renewed)
+    house.store.writing(memory_edits.edit_chapter, hand(house, "a", now=True), first.id, "")
+    gone = await house.say("on", id="a")
+    assert text not in shown(gone)
+    assert first.text is not None
+    assert first.text not in shown(gone)
+    house.store.writing(memory_edits.undo_chapter, hand(house, "a", now=True), first.id, None)
+    assert text in shown(await house.say("well", id="a"))
+
+
+async def test_a_pinned_entry_enters_at_a_fold_and_leaves_at_one(house: House) -> None:
+    await fold(house, "a")
+    chat = house.conversation("a")
+    first = house.store.reading(chapter_rows.all_chapters, chat.pk)[0]
+
+    def add(connection: Connection) -> Any:
+        return ledger.add_entry(
+            connection,
+            chat.pk,
+            kind="quote",
+            text="not twice",
+            who="Ann",
+            last_pk=first.last_pk,
+            last_depth=first.last_depth,
+            chapter_pk=first.pk,
+            origin="model",
+            now_ms=house.clock.ms,
+        )
+
+    quote = house.store.writing(add)
+    house.store.writing(ledger_edits.act, hand(house, "a", now=True), quote.id, "pin")
+    pinned = await house.say("so", id="a")
+    assert "not twice" in shown(pinned)
+    edited = house.store.writing(
+        ledger_edits.edit_entry, hand(house, "a"), quote.id, {"text": "only once"}
+    )
+    same = await house.say("and", id="a")
+    assert goes_on(pinned, same)
+    house.store.writing(ledger_edits.act, hand(house, "a", now=True), edited.id, "pin")
+    renewed = shown(await house.say("on", id="a"))
+    assert ("only once" in renewed, "not twice" in renewed) == (True, False)
+    house.store.writing(ledger_edits.delete_entry, hand(house, "a", now=True), edited.id)
+    assert "only once" not in shown(await house.say("well", id="a"))
