@@ -16,6 +16,7 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import chapters, versions
 from gateway.store.conversations import describe_conversation
+from gateway.store.export_beside import Beside
 from gateway.store.fold_rows import folds
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
@@ -37,6 +38,7 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
             **describe_conversation(connection, conversation),
         }
     )
+    beside = Beside(connection, conversation.pk)
     ids: dict[int | None, str | None] = {None: None}
     yield from _messages(connection, conversation.pk, ids)
     systems: dict[int | None, int | None] = {None: None}
@@ -50,10 +52,13 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
     for row in _rows(connection, gists, conversation.pk):
         gist_names[row.pk] = [row.policy, ids[row.last_pk], row.version]
         yield dumps(_gist(row, ids, texts))
+    chapter_ids: dict[int | None, str | None] = {pk: row.id for pk, row in spans.items()}
+    yield from map(dumps, beside.lines(ids, chapter_ids, texts, gist_names))
     fold_names: dict[int | None, list[Any] | None] = {None: None}
     for row in _rows(connection, folds, conversation.pk):
         fold_names[row.pk] = [row.policy, ids[row.at_pk]]
-        yield dumps(_fold(row, ids, texts, gist_names))
+        yield dumps({**_fold(row, ids, texts, gist_names), "shown": beside.names.shown(row.shown)})
+    yield from map(dumps, beside.notes(ids, fold_names))
     for row in _rows(connection, attempts, conversation.pk):
         yield dumps(_attempt(row, ids, systems, fold_names))
     for row in _rows(connection, quarantine, conversation.pk):
@@ -135,6 +140,7 @@ def _gist(row: Any, ids: dict[int | None, str | None], texts: dict[int, tuple[st
         "type": "gist",
         "last": ids[row.last_pk],
         "sources": [texts[pk] for pk in json.loads(row.sources)],
+        "retired_at": None if row.retired_ms is None else iso(row.retired_ms),
         **_plain(row, "policy", "version", "text", "origin", "backend", "prompt"),
     }
 
@@ -148,7 +154,7 @@ def _fold(
     return {
         "type": "fold",
         "at": ids[row.at_pk],
-        "border": ids[row.border_pk],
+        "border": ids.get(row.border_pk),
         "gist": gist_names[row.gist_pk],
         "memory": [texts[pk] for pk in json.loads(row.memory)],
         **_plain(row, "policy", "kind", "memory_chars", "stand_ins", "revision"),
