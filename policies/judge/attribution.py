@@ -6,10 +6,10 @@ said; see grammars/ for what a subject is, and for the verbs that answer another
 who admires a boat has not sailed it).
 
 Measured on LoCoMo's three development conversations, rejected of the texts as annotated and of
-the same with the two names exchanged: 0 and 70 of 81 session summaries, 3 and 367 of 763 facts
-of one sentence, 2 and 71 of 71 rows of four summaries against the four sessions together, 1 and
-108 of 184 events, which the rule was never tuned on; with one of two names in one sentence
-exchanged, 66 of 169 summaries.
+the same with the two names exchanged: 0 and 67 of 81 session summaries, 0 and 359 of 763 facts
+of one sentence, 0 and 69 of 71 rows of four summaries against the four sessions together, 1 and
+107 of 184 events, which the rule was never tuned on; with one of two names in one sentence
+exchanged, 65 of 169 summaries.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from policies.judge.grammars import GRAMMARS
 from policies.judge.heard import Heard
 from policies.judge.language import guess_language
-from policies.judge.ownership import find_own_matters
+from policies.judge.ownership import Ownership, find_ownership
 from policies.judge.reading import fold, unquote
 from policies.judge.subjects import Clause, Names, read_clauses
 
@@ -59,11 +59,11 @@ def is_misattributed(prose: str, heard: Heard) -> bool:
     if len(persons) < 2 or grammar is None:
         return False
     names = Names(persons, grammar)
-    alone = find_own_matters(heard.lines, names)
+    owned = find_ownership(heard.lines, names)
     spare = 0 if min(turns[name] for name in persons) >= _KNOWN_TURNS else _UNKNOWN
     balance = _Balance()
     if any(
-        _is_foreign(clause, names, alone, spare, balance) for clause in read_clauses(told, names)
+        _is_foreign(clause, names, owned, spare, balance) for clause in read_clauses(told, names)
     ):
         return True
     least = grammar.least[2] + spare
@@ -71,20 +71,19 @@ def is_misattributed(prose: str, heard: Heard) -> bool:
 
 
 def _is_foreign(
-    clause: Clause, names: Names, alone: dict[str, set[str]], spare: int, balance: _Balance
+    clause: Clause, names: Names, owned: Ownership, spare: int, balance: _Balance
 ) -> bool:
     """Whether one clause alone is another's; what it holds is added to the balance."""
     matters = _find_claim(clause, names)
-    met = {name: matters & own for name, own in alone.items()}
     single = len(clause.people) == 1
     least = names.grammar.least[0 if single else 1] + spare
     for person in clause.people:
-        others = [found for name, found in met.items() if name != person]
-        if max(map(len, others)) >= least + _PER_OWN * len(met[person]):
+        own, foreign = matters & owned.alone[person], owned.find_foreign(person, matters)
+        if max(map(len, foreign)) >= least + _PER_OWN * len(own):
             return True
         if single:
-            balance.own |= met[person]
-            balance.foreign.update(*others)
+            balance.own |= own
+            balance.foreign.update(*foreign)
     return False
 
 

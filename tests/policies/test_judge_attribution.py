@@ -14,7 +14,7 @@ from policies.judge.attribution import is_misattributed
 from policies.judge.grammars import GRAMMARS
 from policies.judge.heard import Heard
 from policies.judge.language import guess_language
-from policies.judge.ownership import find_own_matters
+from policies.judge.ownership import find_ownership
 from policies.judge.reading import fold
 from policies.judge.subjects import Clause, Names, read_clauses
 from tests.policies.judge_spans import judge, read_texts
@@ -409,7 +409,7 @@ def test_the_language_of_a_telling(text: str, context: str, language: str | None
 )
 def test_what_is_a_speakers_own(line: str, owned: bool) -> None:
     names = Names(("nell", "oscar"), GRAMMARS["en"])
-    own = find_own_matters([("Nell", line), ("Oscar", "Fine bread.")], names)
+    own = find_ownership([("Nell", line), ("Oscar", "Fine bread.")], names).alone
     assert ("varni" in own["nell"]) is owned
     assert own["oscar"] == {"fine", "bread"}
 
@@ -417,9 +417,22 @@ def test_what_is_a_speakers_own(line: str, owned: bool) -> None:
 def test_what_a_question_repeats_stays_its_tellers_own() -> None:
     names = Names(("nell", "oscar"), GRAMMARS["en"])
     lines = [("Nell", "I varnished it."), ("Oscar", "You varnished it? How?")]
-    assert find_own_matters(lines, names)["nell"] == {"varni"}
+    assert find_ownership(lines, names).alone["nell"] == {"varni"}
     lines = [("Nell", "I varnished it."), ("Oscar", "I varnished mine."), ("GM", "Bread falls.")]
-    assert find_own_matters(lines, names) == {"nell": set(), "oscar": {"mine"}}
+    assert find_ownership(lines, names).alone == {"nell": set(), "oscar": {"mine"}}
+
+
+def test_what_a_person_spoke_of_is_not_quite_foreign() -> None:
+    asked: Span = [("Oscar", "Did you sand the hull?"), ("Oscar", "Bread was in the oven.")] * 2
+    span = [("Nell", "I sanded the hull of it."), ("Nell", "It has the keel."), *asked]
+    span = [*span, ("Nell", "It is the old one.")]
+    # Asking about the hull makes it nobody's claim; the keel, of which Oscar never spoke, decides.
+    assert not _wrong("Oscar had the hull of sand.", [*span, ("Oscar", "Was it sanded?")])
+    assert _wrong("Oscar had the hull and the keel.", span)
+    owned = find_ownership(span, Names(("nell", "oscar"), GRAMMARS["en"]))
+    assert owned.find_foreign("oscar", {"hull", "bread"}) == [set()]
+    assert owned.find_foreign("oscar", {"hull", "keel", "bread"}) == [{"hull", "keel"}]
+    assert owned.find_foreign("nell", {"hull", "keel", "bread"}) == [{"bread"}]
 
 
 @pytest.mark.parametrize(
