@@ -12,6 +12,7 @@ from gateway.store.chapter_rows import ChapterRow
 from gateway.store.ledger import EntryRow, EntryState, MarkName, MarkRow, Path
 from gateway.store.transcript import node_by_pk
 from policies.ledger.additions import Known, New, plan_additions
+from policies.ledger.deletions import Deleted, without_deleted
 from policies.ledger.values import Entries
 
 _UNDONE: dict[str, MarkName] = {"closed": "reopened", "superseded": "restored"}
@@ -93,11 +94,13 @@ def add_entries(
     """Write what a model's new text of a chapter tells, in the transaction that writes the text.
 
     What earlier texts of this chapter told and this one does not is marked deleted, unless the
-    owner pinned it; what they closed or superseded is open or valid again. sources: the row number
-    of the message by the entries' `line`. Returns the new rows, facts first.
+    owner pinned it; what they closed or superseded is open or valid again. What the owner deleted
+    of it is not told again. sources: the row number of the message by the entries' `line`. Returns
+    the new rows, facts first.
     """
     head = node_by_pk(connection, chapter.last_pk)
     before = ledger.states_on_path(connection, conversation_pk, head)
+    entries = without_deleted(entries, _deleted(before, chapter, sources))
     own = [s for s in before if s.row.chapter_pk == chapter.pk and s.row.origin == "model"]
     others = [s for s in before if s.row.chapter_pk != chapter.pk or s.row.origin != "model"]
     writing = _Writing(connection, conversation_pk, chapter, version_pk, sources, now_ms)
@@ -120,6 +123,20 @@ def add_entries(
     for index, pk in plan.outdated:
         _outdate(writing, rows[index], pk)
     return rows
+
+
+def _deleted(
+    states: Sequence[EntryState], chapter: ChapterRow, sources: Sequence[int]
+) -> list[Deleted]:
+    """What its owner deleted of this chapter."""
+    lines = {pk: line for line, pk in enumerate(sources)}
+    return [
+        Deleted(row.kind, row.text, row.about or "", lines.get(row.source_pk or 0))
+        for state in states
+        if (row := state.row).chapter_pk == chapter.pk
+        and state.deleted is not None
+        and state.deleted.origin == "owner"
+    ]
 
 
 def _counts(state: EntryState, chapter: ChapterRow) -> bool:

@@ -10,9 +10,13 @@ from sqlalchemy import Connection
 from gateway.flows import ledger_edits, memory_edits
 from gateway.flows.erase import erase_conversation
 from gateway.flows.memory_edits import Hand
+from gateway.flows.recorder import Draft
+from gateway.flows.tellings import store_chapter
 from gateway.store import chapter_rows, documents, ledger, profile
 from gateway.store.profile import ProfileRow, Told
-from gateway.store.transcript import find_owner
+from gateway.store.transcript import find_owner, node_by_pk
+from policies.ledger.values import Entries, Fact, Thread
+from policies.values import Span
 from tests.gateway.house import House, Said
 
 FACTS = [
@@ -211,3 +215,37 @@ async def test_a_pinned_entry_enters_at_a_fold_and_leaves_at_one(house: House) -
     assert ("only once" in renewed, "not twice" in renewed) == (True, False)
     house.store.writing(ledger_edits.delete_entry, hand(house, "a", now=True), edited.id)
     assert "only once" not in shown(await house.say("well", id="a"))
+
+
+async def test_what_its_owner_deleted_does_not_come_back_with_a_re_summary(house: House) -> None:
+    await house.say("I live in Kyoto and I like tea.", "hm", id="a")
+    chat, path = house.conversation("a"), house.path("a")
+    pks = [row.pk for row in path]
+    span = Span(1, len(path), 100)
+    ends = {"first_pk": pks[0], "last_pk": pks[-1], "now_ms": 1}
+    chapter, _ = house.store.writing(chapter_rows.add_chapter, chat.pk, span, **ends)
+
+    def store(fact: str, about: str, thread: str) -> None:
+        told = Entries(facts=(Fact(fact, about, 0),), opened=(Thread(thread, 0),))
+        draft = Draft("They talked.", "local", 5, entries=told)
+        house.store.writing(
+            store_chapter, chat.pk, chapter, draft, pks=pks, learns=True, now_ms=house.clock.ms
+        )
+
+    def live(kind: str) -> list[str]:
+        states = house.store.reading(
+            ledger.states_on_path, chat.pk, house.store.reading(node_by_pk, pks[-1])
+        )
+        return [s.row.text for s in states if s.row.kind == kind and s.deleted is None]
+
+    store("The user lives in Kyoto.", "home", "Will they move?")
+    (fact,) = house.store.reading(profile.active, owner_pk(house))
+    house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=False)
+    for entry, _ in house.store.reading(ledger.all_entries, chat.pk):
+        house.store.writing(ledger_edits.delete_entry, hand(house, "a"), entry.id)
+    store("The user's home is in Kyoto, Japan.", "residence", "Will they move house?")
+    assert (live("fact"), live("thread")) == ([], [])
+    assert house.store.reading(profile.active, owner_pk(house)) == []
+    store("The user lives in Kyoto.", "home", "Who is at the door?")
+    assert (live("fact"), live("thread")) == ([], ["Who is at the door?"])
+    assert house.store.reading(profile.active, owner_pk(house)) == []
