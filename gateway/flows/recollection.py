@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from gateway.store import search
-from gateway.store.transcript import Node, StoredMessage, ancestor_at, path_between
+from gateway.store.search import Said
+from gateway.store.transcript import Node
 from gateway.wire.json_text import loads
 from policies.messages import message_text
 from policies.recall.passages import Chosen, Line, select
@@ -126,18 +127,12 @@ class _Path:
 
     connection: Connection
     head: Node
-    rows: dict[int, StoredMessage] = field(default_factory=dict)
+    rows: dict[int, Said] = field(default_factory=dict)
 
     def read(self, depths: Sequence[int]) -> Mapping[int, Line]:
         for first, last in _runs(depth for depth in depths if depth not in self.rows):
-            end = (
-                self.head.pk
-                if last == self.head.depth
-                else ancestor_at(self.connection, self.head.pk, last)
-            )
-            if end is not None:
-                found = path_between(self.connection, end, first - 1)
-                self.rows.update((row.depth, row) for row in found)
+            found = search.read_stretch(self.connection, self.head.pk, first, last)
+            self.rows.update((row.depth, row) for row in found)
         return {
             depth: Line(self.rows[depth].pk, message_text(loads(self.rows[depth].raw)))
             for depth in depths
@@ -156,7 +151,7 @@ def _runs(depths: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _passage(row: StoredMessage, chosen: Chosen) -> Passage:
+def _passage(row: Said, chosen: Chosen) -> Passage:
     name = loads(row.raw).get("name")
     return Passage(
         pk=row.pk,

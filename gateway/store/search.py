@@ -58,6 +58,36 @@ _POSTINGS = Prepared(
         " WHERE message_search MATCH :token ORDER BY rowid DESC LIMIT :most"
     )
 )
+# From the head along skip pointers to the last of a stretch, then from parent to parent.
+_STRETCH = Prepared(
+    text(
+        """
+        WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
+          SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
+          UNION ALL
+          SELECT m.pk, m.depth, m.parent_pk, m.jump_pk, m.jump_depth
+          FROM walk w JOIN messages m
+            ON m.pk = CASE WHEN w.jump_pk IS NOT NULL AND w.jump_depth >= :last
+                           THEN w.jump_pk ELSE w.parent_pk END
+          WHERE w.depth > :first
+        )
+        SELECT m.pk, m.id, m.depth, m.role, m.raw, m.created_ms
+        FROM walk w JOIN messages m ON m.pk = w.pk WHERE w.depth <= :last ORDER BY w.depth
+        """
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message as recall shows it; raw is its JSON text."""
+
+    pk: int
+    id: str
+    depth: int
+    role: str
+    raw: str
+    created_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +184,13 @@ def postings(
         if rows:
             found[term] = rows
     return found
+
+
+def read_stretch(connection: Connection, head_pk: int, first: int, last: int) -> list[Said]:
+    """The messages at the depths first to last of the path to head, oldest first: O(log n) rows to
+    reach them, then those rows only."""
+    rows = _STRETCH.all(connection, head=head_pk, first=first, last=last)
+    return [record(Said, row) for row in rows]
 
 
 def forget(connection: Connection, conversation_pk: int) -> None:

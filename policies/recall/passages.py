@@ -6,7 +6,7 @@ from itertools import islice
 
 import regex
 
-from policies.recall.places import PK_AT
+from policies.recall.places import PK_AT, size_of
 from policies.recall.query import Query
 from policies.recall.ranking import Ranking, Scored
 from policies.recall.terms import index_terms
@@ -16,7 +16,7 @@ _USUAL_CHARS = 120
 _SHARE_OF_BUDGET = 3
 _LEAST_PASSAGE = 160
 _LEAST_CHARS = 24
-_MOST_MISSED = 24
+_MOST_MISSED = 12
 _LEAST_OF_BEST = 0.1
 _SENTENCE = regex.compile(r"[^.!?。！？…\n]*(?:[.!?。！？…]+[\"'”’»」』）)]*|\n|$)\s*")
 _LONGEST_SENTENCE = 400
@@ -72,8 +72,8 @@ def select(
     at = missed = 0
     while at < len(waiting) and room - line_chars >= _LEAST_CHARS and missed < _MOST_MISSED:
         step = min(_READ_AT_ONCE, 1 + room // (_USUAL_CHARS + line_chars))
-        batch = waiting[at : at + step]
-        lines = read([one.depth for one in batch])
+        batch = [one for one in waiting[at : at + step] if _may_fit(one, room - line_chars)]
+        lines = read([one.depth for one in batch]) if batch else {}
         for one in batch:
             made = _show(query, one, lines.get(one.depth), min(cap, room - line_chars), taken)
             if made is None:
@@ -84,6 +84,13 @@ def select(
             room -= len(made.text) + line_chars
         at += step
     return sorted(chosen, key=lambda made: made.depth)
+
+
+def _may_fit(one: Scored, room: int) -> bool:
+    """Whether it is worth reading: an index tells of how many bits a message's length is."""
+    if one.place is None or room >= _LEAST_PASSAGE:
+        return True
+    return 1 << max(0, size_of(one.place) - 1) <= room
 
 
 def _show(

@@ -34,7 +34,8 @@ _LENGTH = 0.1
 _USUAL_SIZE = 8
 # A conversation of a few lines makes no word rare.
 _LEAST_MESSAGES = 200
-_LEAST_ASKED, _LEAST_TOLD, _LEAST_SHARE = 0.55, 1.2, 0.3
+# What must be said, and which share of all that could be: (of a statement, of a question).
+_LEAST_SAID, _LEAST_SHARE = (1.2, 0.55), (0.3, 0.2)
 _COUNTS, _OF_A_NAME, _LOOKED_AT = 0.4, 1.4, 5
 
 
@@ -241,15 +242,15 @@ def _is_relevant(
     """Whether one of the best says enough of what the newest message itself is about.
 
     Rarity is measured against the rarest word there can be. Enough is 0.55 for a question (one
-    rare word, or two that are not common), 1.2 for a statement (two rare words, or one that is a
-    name), and 30 % of all that could be said.
+    rare word, or two that are not common) and a fifth of all that it asks; 1.2 for a statement (two
+    rare words, or one that is a name) and three tenths of it.
     """
     most = _rarity(1, max(messages, _LEAST_MESSAGES))
     own = [made for made in lists if made.term.own]
     known = {made.term.forms[0] for made in lists}
     lost = sum(t.weight * t.need for t in query.terms if t.own and t.forms[0] not in known)
     whole = lost + sum(made.weight * made.term.need / most for made in own)
-    least = max(_LEAST_ASKED if query.asks else _LEAST_TOLD, _LEAST_SHARE * whole)
+    least = max(_LEAST_SAID[query.asks], _LEAST_SHARE[query.asks] * whole)
     telling = [made for made in own if made.term.need]
     for one in scored[:_LOOKED_AT]:
         said = sum(

@@ -5,19 +5,28 @@ from __future__ import annotations
 from policies.schema import Recall
 from policies.values import Limits
 
+SHARE = 0.4
+"""Of what a fold frees, notes take this part at most until the next one: with the numbers of the
+design 6,800 characters, so that its 6,000 between two folds stand. In a smaller view more would be
+a fold every few turns."""
 
-def notes_room(recall: Recall, limits: Limits, ceiling: int, *, total: int, spent: int) -> int:
+
+def between_folds(recall: Recall, limits: Limits) -> int:
+    """Characters of notes that a view may gather from one fold to the next."""
+    if limits.messages:
+        return recall.between_folds
+    return min(recall.between_folds, int(limits.headroom * SHARE))
+
+
+def notes_room(recall: Recall, limits: Limits, *, total: int, spent: int) -> int:
     """Characters that the notes of one message may cost a view, frames included.
 
-    At most the turn's budget, what is left of the budget between two folds after the notes that
-    cost ``spent``, and what keeps the view (``total``: memory, verbatim and notes) below its
-    ceiling. ``ceiling``: the policy's own in characters; where a small window has narrowed the
-    view's (``limits``), the budgets are narrowed by the same factor. A view that counts messages
-    has no ceiling in characters.
+    At most the turn's budget, what is left between two folds after the notes that cost ``spent``,
+    and what keeps the view (``total``: memory, verbatim and notes) at its start of folding: the
+    stretch from there to the ceiling is for what is said while chapters are made. A view that
+    counts messages has no such bound.
     """
-    if limits.messages:
-        return max(0, min(recall.budget, recall.between_folds - spent))
-    narrow = min(1.0, limits.ceiling / ceiling)
-    left = int(recall.between_folds * narrow) - spent
-    below = limits.ceiling - 1 - total
-    return max(0, min(int(recall.budget * narrow), left, below))
+    room = min(recall.budget, between_folds(recall, limits) - spent)
+    if not limits.messages:
+        room = min(room, limits.start - total)
+    return max(0, room)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.recall.room import notes_room
+from policies.recall.room import between_folds, notes_room
 from policies.schema import Recall
 from policies.values import Limits
 
@@ -33,41 +33,39 @@ def limits(ceiling=56_000):
         (40_000, 5_200, 800, "6,000 - 5,200"),
         (40_000, 6_000, 0, "nothing is left until the next fold"),
         (40_000, 7_000, 0, "a budget that was lowered meanwhile"),
-        (55_000, 0, 999, "56,000 - 1 - 55,000: below the ceiling"),
-        (55_999, 0, 0, "no room below the ceiling"),
-        (60_000, 0, 0, "above it"),
+        (47_001, 0, 999, "48,000 - 47,001: up to the start of folding"),
+        (48_000, 0, 0, "the rest is for what is said while chapters are made"),
+        (60_000, 0, 0, "above the ceiling"),
     ],
 )
 def test_the_least_of_three_bounds(total, spent, expected, why):
-    assert notes_room(Recall(), limits(), 56_000, total=total, spent=spent) == expected, why
+    assert notes_room(Recall(), limits(), total=total, spent=spent) == expected, why
 
 
-def test_a_narrowed_view_has_narrowed_budgets():
-    """14,000 of 56,000: a quarter of 1,500 and of 6,000."""
+def test_a_small_view_gathers_no_more_than_a_share_of_what_a_fold_frees():
+    """14,000 of 56,000: a headroom of 4,250, of which 0.4 are 1,700."""
     narrow = limits(14_000)
-    assert notes_room(Recall(), narrow, 56_000, total=5_000, spent=0) == 375
-    assert notes_room(Recall(), narrow, 56_000, total=5_000, spent=1_400) == 100
+    assert between_folds(Recall(), limits()) == 6_000
+    assert between_folds(Recall(), narrow) == 1_700
+    assert notes_room(Recall(), narrow, total=5_000, spent=0) == 1_500
+    assert notes_room(Recall(), narrow, total=5_000, spent=1_500) == 200
 
 
-def test_a_view_that_is_wider_than_its_policy_has_no_wider_budgets():
-    assert notes_room(Recall(), limits(), 28_000, total=0, spent=0) == 1_500
-
-
-def test_a_view_that_counts_messages_has_no_ceiling_in_characters():
+def test_a_view_that_counts_messages_has_no_bounds_in_characters():
     counted = replace(limits(100), messages=True)
-    assert notes_room(Recall(), counted, 100, total=90_000, spent=0) == 1_500
-    assert notes_room(Recall(), counted, 100, total=90_000, spent=5_900) == 100
-    assert notes_room(Recall(), counted, 100, total=90_000, spent=6_100) == 0
+    assert notes_room(Recall(), counted, total=90_000, spent=0) == 1_500
+    assert notes_room(Recall(), counted, total=90_000, spent=5_900) == 100
+    assert notes_room(Recall(), counted, total=90_000, spent=6_100) == 0
 
 
 def test_no_budget_no_notes():
-    assert notes_room(Recall(budget=0), limits(), 56_000, total=0, spent=0) == 0
+    assert notes_room(Recall(budget=0), limits(), total=0, spent=0) == 0
 
 
 @given(st.integers(0, 5_000), st.integers(0, 20_000), st.integers(0, 80_000), st.integers(0, 9_000))
-def test_no_notes_bring_a_view_to_its_ceiling_or_beyond_a_budget(budget, between, total, spent):
+def test_no_notes_bring_a_view_above_its_start_or_beyond_a_budget(budget, between, total, spent):
     recall = Recall(budget=budget, between_folds=between)
-    room = notes_room(recall, limits(), 56_000, total=total, spent=spent)
+    room = notes_room(recall, limits(), total=total, spent=spent)
     assert 0 <= room <= budget
-    assert room == 0 or spent + room <= between
-    assert room == 0 or total + room < 56_000
+    assert room == 0 or spent + room <= min(between, 6_800)
+    assert room == 0 or total + room <= 48_000
