@@ -129,10 +129,10 @@ def _task(words: Wording, form: Form, asked_chars: int, language: str | None, us
     known = language if language in PHRASES else "en"
     framed = "\n".join((words.tags, *TAGS)) if form == "prose" else words.json
     parts = (
-        words.chapter.format(chars=asked_chars),
         words.marks.format(thinks=THINKS[known]),
-        framed,
         words.items.format(user=user or PHRASES[known].user),
+        words.chapter.format(chars=asked_chars),
+        framed,
     )
     return "\n".join(parts)
 

@@ -38,6 +38,8 @@ told in the recorder's words."""
 _NO_CHARACTERS = ("user", "system", "developer", "tool", "function")
 _QUOTE_MARKS = "\"'\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019"
 _SPACED = re.compile(r"\s+")
+_NO_NAME = re.compile(r"[!?;:。！？、，；：…]|[.,]$|\S+(?:\s+\S+){4}")
+"""What tells a sentence from a name: its marks, or more than four words."""
 T = TypeVar("T")
 
 
@@ -255,7 +257,7 @@ class _Span:
 
     def _is_name(self, name: str) -> bool:
         folded = fold(name).strip()
-        if not has_words(folded) or len(name) > _MOST_NAME:
+        if not has_words(folded) or len(name) > _MOST_NAME or _NO_NAME.search(folded):
             return False
         if any(_is_same(speaker, folded) for speaker in self.heard.speakers):
             return True

@@ -44,7 +44,7 @@ def test_one_user_message_with_the_span_first_and_the_instruction_behind_it() ->
     record = "User: Где ключ?\nAda: Под 3-м камнем. 🗝️"
     assert record in text
     assert text.index(record) < text.index("You are the recorder") < text.index("1100 characters")
-    assert text.endswith(WORDINGS["en"].items.format(user="User"))
+    assert text.endswith(WORDINGS["en"].json)
     assert prompt.chars == len(text)
 
 
@@ -57,7 +57,8 @@ def test_each_language_is_instructed_in_itself(language: str) -> None:
     asked = (words.json, words.tags, words.gist_json, words.gist_tags)
     assert {language_of(said) for said in told} == {language}
     assert {language_of(said.replace("[chapter]", "")) for said in (*told, *asked)} == {language}
-    assert all("chapter" in said for said in (words.items, *asked) if said is not words.tags)
+    assert all("chapter" in said for said in asked if said is not words.tags)
+    assert "chapter" in TAGS[0]
     for name in ("facts", "claims", "opened", "resolved", "quotes", "about", "text", "who"):
         assert name in words.items
     assert words.marks.format(thinks=THINKS[language]) != words.marks
@@ -132,7 +133,7 @@ def test_open_threads_are_quoted_data_with_their_ids(language: str) -> None:
     words = WORDINGS[language]
     assert quote(listed) in text
     assert text.index(render_lines(LINES)) < text.index(words.threads) < text.index(listed)
-    assert text.index(listed) < text.index(words.items[:7])
+    assert text.index(listed) < text.index(words.items[:5])
 
 
 def test_the_one_whose_facts_they_are_is_named_as_in_the_record() -> None:

@@ -273,7 +273,7 @@ SPANS = [(False, 1, 2), (False, 3, 4), (False, 5, 7), (False, 8, 10), (True, 5, 
     ),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_every_opened_thread_stays_open_until_a_chapter_on_its_path_resolves_it(
     fresh: Fresh, order: list[int], told: list[tuple[int, set[int]]]

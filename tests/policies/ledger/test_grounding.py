@@ -111,6 +111,9 @@ def test_a_subject_is_short_or_none() -> None:
         (("Ann", "Mira", "she sold the key to Bo", ""), None),  # Mira said it
         (("Zoe", "Ann", "she sold the key to Bo", ""), None),
         (("", "Ann", "she sold the key to Bo", ""), None),
+        (("Mira sold the silver key", "Ann", "she sold the key to Bo", ""), None),
+        (("Dr. Mira", "Ann", "she sold the key to Bo", ""), None),
+        (("Mira!", "Ann", "she sold the key to Bo", ""), None),
         (("Mira" * 20, "Ann", "she sold the key to Bo", ""), None),
         (("Mira", "Ann", "she sold the key for 700 euros", ""), None),
         (("Mira", "Ann", "the moon is made of cheese", ""), None),
