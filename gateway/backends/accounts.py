@@ -160,6 +160,11 @@ def _telling(text: str, language: str) -> Iterator[tuple[str, int]]:
             yield word, match.start()
 
 
+def telling_words(text: str, language: str) -> list[str]:
+    """The names, numbers and content words of a text, in order."""
+    return [word for word, _ in _telling(text, language)]
+
+
 def _is_alphabetic(word: str) -> bool:
     return word[0] < "\u0500" and not word[0].isdigit()
 
