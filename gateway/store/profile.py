@@ -28,6 +28,7 @@ from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
 from gateway.store.tables import ProfileFact
 from gateway.store.transcript import conversations, messages, owners
+from policies.ledger.additions import Known, supersedes
 from policies.likeness import letter_pairs
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]
@@ -208,14 +209,16 @@ class _Learner:
         return is_near and (is_about or share >= ALIKE)
 
     def _is_same(self, row: ProfileRow, fact: Telling) -> bool:
-        """What one chapter tells about one subject stands side by side."""
+        """Whether one takes the other's place, as in the ledger; what one chapter tells about one
+        subject stands side by side."""
         if row.state != "active":
             return False
         if fold_text(row.text) == fold_text(fact.text):
             return True
-        if row.pk in self._fresh or not fact.about or not row.about:
+        if row.pk in self._fresh:
             return False
-        return fold_text(fact.about) == fold_text(row.about)
+        told = Known(0, "fact", fact.text, fact.about or "")
+        return supersedes(told, Known(0, "fact", row.text, row.about or ""))
 
     def _is_newer(self, row: ProfileRow, fact: Telling, said_ms: int) -> bool:
         """Whether the row was told after the fact: an old span may be summarized anew."""

@@ -119,6 +119,27 @@ def test_the_newer_takes_the_place_of_the_older(chats: Chats) -> None:
     assert chats.active() == ["Lives in Osaka.", "Has two cats."]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The user is 32 years old.", "The user is 33 years old."),
+        ("ユーザーは32歳。", "ユーザーは33歳。"),
+        ("用户32岁。", "用户33岁。"),
+        ("사용자는 32살이다.", "사용자는 33살이다."),
+        ("Пользователю 32 года.", "Пользователю 33 года."),
+        ("El usuario tiene 32 años.", "El usuario tiene 33 años."),
+    ],
+)
+def test_the_same_words_with_another_number_are_the_newer(
+    chats: Chats, older: str, newer: str
+) -> None:
+    chat = chats.begin()
+    nodes = chats.say(chat, "32", "33")
+    chats.learn(chat, nodes[:2], ("", older, 0))
+    chats.learn(chat, nodes[2:], ("", newer, 0))
+    assert chats.active() == [newer]
+
+
 def test_an_older_span_summarized_later_does_not_win(chats: Chats) -> None:
     chat = chats.begin()
     nodes = chats.say(chat, "I live in Kyoto", "I moved to Osaka")
