@@ -112,7 +112,7 @@ def test_a_subject_is_short_or_none() -> None:
         (("Zoe", "Ann", "she sold the key to Bo", ""), None),
         (("", "Ann", "she sold the key to Bo", ""), None),
         (("Mira sold the silver key", "Ann", "she sold the key to Bo", ""), None),
-        (("Dr. Mira", "Ann", "she sold the key to Bo", ""), None),
+        (("Dr. Mira", "Ann", "she sold the key to Bo", ""), ("Dr. Mira", "Ann", None)),
         (("Mira!", "Ann", "she sold the key to Bo", ""), None),
         (("Mira" * 20, "Ann", "she sold the key to Bo", ""), None),
         (("Mira", "Ann", "she sold the key for 700 euros", ""), None),
