@@ -173,6 +173,17 @@ def _print_memory(memory: dict[str, Any]) -> None:
             f"{speakable(chapter['text'])[:_LINE]}",
             err=True,
         )
+    for part in ("facts", "claims", "threads", "quotes"):
+        for entry in memory[part]:
+            if entry["on_path"] and entry["state"] in ("valid", "open"):
+                pinned = ", pinned" if entry["pinned"] else ""
+                click.echo(f"{entry['kind']}{pinned}: {speakable(entry['text'])[:_LINE]}", err=True)
+    for fact in memory["profile"]:
+        click.echo(f"of its owner: {speakable(fact['text'])[:_LINE]}", err=True)
+    for document in memory["documents"]:
+        click.echo(
+            f"document {speakable(document['name'])}: {document['chars']:,} characters", err=True
+        )
     route = f", is sent to {memory['route']}" if memory["route"] else ""
     click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}", err=True)
     if (move := memory["migration"]) is not None:

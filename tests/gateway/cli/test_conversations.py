@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.store import documents, ledger
 from gateway.store.engine import Store
 from tests.gateway.cli.conftest import Run, Seeded
 
@@ -165,3 +166,21 @@ def test_delete_without_a_policies_file_says_so(run: Run, seeded: Seeded) -> Non
     done = run("conversations", "delete", "chat-1", "--yes")
     assert done.exit_code == 0
     assert "without the policies file" in done.stderr
+
+
+def test_show_tells_the_ledger_and_what_stands_beside_it(run: Run, seeded: Seeded) -> None:
+    store = Store(f"sqlite:///{seeded.path}")
+    store.open()
+    last = {"last_pk": seeded.nodes[1].pk, "last_depth": 2, "origin": "model", "now_ms": 1}
+    for kind, text in (("fact", "京都に住む。"), ("thread", "Who?"), ("quote", "gone")):
+        row = store.writing(ledger.add_entry, seeded.mine.pk, kind=kind, text=text, **last)
+    mark = {"origin": "owner", "now_ms": 1}
+    store.writing(ledger.add_mark, seeded.mine.pk, row.pk, "deleted", **mark)
+    store.writing(ledger.add_mark, seeded.mine.pk, row.pk - 1, "pinned", **mark)
+    store.writing(documents.put_document, seeded.mine.pk, "rules", "静かに。", 1)
+    store.close()
+    told = run("conversations", "show", "chat-1").stderr.splitlines()
+    assert "fact: 京都に住む。" in told
+    assert "thread, pinned: Who?" in told
+    assert "document rules: 4 characters" in told
+    assert not [line for line in told if "gone" in line]
