@@ -101,8 +101,8 @@ def supersedes(newer: New | Known, older: New | Known) -> bool:
     about = fold_text(newer.about)
     if about and about == fold_text(older.about):
         return True
-    frame = _blank(newer.text)
-    return frame == _blank(older.text) and any(map(str.isalpha, frame))
+    frame = frame_of(newer.text)
+    return frame == frame_of(older.text) and any(map(str.isalpha, frame))
 
 
 def fold_text(text: str) -> str:
@@ -111,7 +111,8 @@ def fold_text(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in plain).split())
 
 
-def _blank(text: str) -> str:
+def frame_of(text: str) -> str:
+    """A text as `fold_text` gives it, without its numbers and names."""
     plain = unicodedata.normalize("NFKC", text)
     return fold_text(_NUMBER.sub("#", _NAME.sub("#", plain)).replace("#", " \ue000 "))
 
