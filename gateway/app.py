@@ -166,6 +166,7 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
         opened.push_async_callback(context.slots.aclose)
         await context.slots.start()
         opened.push_async_callback(context.prefills.aclose)
+        opened.push_async_callback(context.indexing.aclose)
         opened.push_async_callback(bells.stop)
         await bells.start()
         yield

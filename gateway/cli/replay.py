@@ -113,6 +113,8 @@ def replay_command(
     floor_chars   all that was said, once
     reuse         share of the prompts that the prompt before began with already
     cold_turns    turns that read more than 5,000 characters again
+    recall_turns  turns beside whose message something was recalled; recall_chars of notes in all
+    moved_prefixes  prompts that did not begin with the one before though nothing was folded: 0
     switches      of each --switch: the backlog that the first view under the new policy took in
                   as chapters, that view's prompt, and the messages lost until the next one
     """

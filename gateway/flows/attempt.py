@@ -19,10 +19,12 @@ from gateway.errors import ContextLengthExceeded, StorageFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import sizes
+from gateway.flows.lookups import ask_lookups
 from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, reserve_of, setting_of
 from gateway.flows.prefixes import Move, Sight, look_at
+from gateway.flows.recall_tool import TOOLS_CHARS, allows_tools, with_tools
 from gateway.flows.reconcile import Incoming
-from gateway.flows.reports import tell_end, tell_fold, tell_ready
+from gateway.flows.reports import tell_end, tell_fold, tell_ready, tell_recall
 from gateway.flows.sites import Setting, margin_of
 from gateway.flows.turn_rows import (
     Begun,
@@ -76,7 +78,9 @@ async def prepare_first(
     """Store the request and prepare its first attempt; fills tiers with where it may go when that
     fails."""
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
-    work = ctx.store.write(begin_turn, incoming, offer, ctx.views, ctx.clock.now_ms())
+    answers = await ask_lookups(ctx, incoming, offer)
+    place = (incoming, offer, ctx.views, ctx.clock.now_ms())
+    work = ctx.store.write(begin_turn, *place, answers, ctx.clock.monotonic)
     begun = await _commit_view(ctx, work)
     tiers[:] = (Tier(backend=rest.backend, policy=rest.policy.name) for rest in begun.rest)
     return await _fit(ctx, incoming, request_id, tiers, begun.setting, begun)
@@ -143,8 +147,19 @@ async def _commit_view(ctx: Context, work: Coroutine[Any, Any, Begun]) -> Begun:
     keep_view(begun, ctx.views)
     if begun.progress is not None:
         ctx.ring(ctx.clock.now_ms())
-    tell_fold(ctx, begun)
+    _tell_begun(ctx, begun)
     return begun
+
+
+def _tell_begun(ctx: Context, begun: Begun) -> None:
+    """What a committed view brought: a fold, notes, a past that is not indexed yet."""
+    tell_fold(ctx, begun)
+    recalled = begun.recalled
+    if recalled is None:
+        return
+    tell_recall(ctx, begun.setting, recalled)
+    if recalled.wants_index and begun.fold is not None:
+        ctx.indexing.want(begun.conversation.pk, begun.fold.border_pk)
 
 
 async def _abandon(ctx: Context, begun: Begun, why: str) -> None:
@@ -193,6 +208,7 @@ async def _fitted(
 ) -> Prepared | None:
     backend = ctx.backends[setting.backend]
     for _ in range(_CUTS):
+        begun = _offer_search(backend, begun, incoming)
         messages = _messages(begun, setting)
         tokens = await _tokens(backend, setting, begun, messages, incoming)
         window = setting.window
@@ -207,6 +223,28 @@ async def _fitted(
     return None
 
 
+def _offer_search(backend: Backend, begun: Begun, incoming: Incoming) -> Begun:
+    """The view with tools of ours beside it, where there is a past to search and its policy, the
+    client and the backend allow it."""
+    if begun.searches or begun.border == 0:
+        return begun
+    if not may_search(backend, begun.setting, incoming.request.params):
+        return begun
+    return replace(begun, searches=True, fixed_chars=begun.fixed_chars + TOOLS_CHARS)
+
+
+def may_search(backend: Backend, setting: Setting, params: dict[str, Any]) -> bool:
+    """Whether a model that is called with these parameters may search a past that is folded."""
+    if not setting.policy.recall.tool or not allows_tools(params):
+        return False
+    return "tools" not in backend.dropped_params(with_tools(params))
+
+
+def _params(begun: Begun, incoming: Incoming) -> dict[str, Any]:
+    params = incoming.request.params
+    return with_tools(params) if begun.searches else params
+
+
 def _messages(begun: Begun, setting: Setting) -> tuple[bytes, ...]:
     return assemble(
         begun.question.system,
@@ -218,8 +256,8 @@ def _messages(begun: Begun, setting: Setting) -> tuple[bytes, ...]:
 
 
 def prompt_chars(begun: Begun) -> int:
-    """Memory, verbatim, system texts and tools in characters."""
-    return sum(sizes(begun.fold, begun.asked)) + begun.fixed_chars
+    """Memory, verbatim with its notes, system texts and tools in characters."""
+    return sum(sizes(begun.fold, begun.asked)) + begun.noted.chars + begun.fixed_chars
 
 
 async def _tokens(
@@ -232,7 +270,7 @@ async def _tokens(
     estimate = estimate_tokens(prompt_chars(begun), begun.ratio)
     if setting.window is None or estimate + setting.output < COUNT_ABOVE * setting.window:
         return estimate
-    exact = await backend.count_tokens(messages, incoming.request.params)
+    exact = await backend.count_tokens(messages, _params(begun, incoming))
     return estimate if exact is None else exact
 
 
@@ -258,7 +296,7 @@ async def _cut(
     cut = await to_the_end(work, undo=lambda made: _abandon(ctx, made or begun, GONE))
     if cut is not None:
         keep_view(cut, ctx.views)
-        tell_fold(ctx, cut)
+        _tell_begun(ctx, cut)
     return cut
 
 
@@ -295,7 +333,7 @@ def _prepared(
     messages: tuple[bytes, ...],
     room: int | None,
 ) -> Prepared:
-    backend, params = ctx.backends[setting.backend], incoming.request.params
+    backend, params = ctx.backends[setting.backend], _params(begun, incoming)
     max_tokens = room or setting.output
     dropped = backend.dropped_params(params)
     if incoming.request.max_tokens and max_tokens < incoming.request.max_tokens:

@@ -11,6 +11,7 @@ from gateway.backends.lookups import LookupClient
 from gateway.clock import Clock
 from gateway.errors import NotFound
 from gateway.flows.circuits import Circuits
+from gateway.flows.indexing import Indexing
 from gateway.flows.prefill import Prefills
 from gateway.flows.prefixes import PrefixBook
 from gateway.flows.slots import SlotWatch
@@ -36,7 +37,7 @@ class Context:
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
-    lookups asks other sources for notes.
+    lookups asks other sources for notes, indexing makes the past searchable behind the turns.
     prefixes knows the last prompts, prefills reads the next ones in ahead. slots cares for local
     servers between turns.
     """
@@ -61,6 +62,7 @@ class Context:
     traces: Traces = field(default_factory=Traces)
     circuits: Circuits = field(init=False)
     prefills: Prefills = field(init=False)
+    indexing: Indexing = field(init=False)
     slots: SlotWatch = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +74,7 @@ class Context:
         self.prefills = Prefills(
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
+        self.indexing = Indexing(self.store)
         self.turns.find = self._find_id
         self.store.siblings = self._count_turns
         self.slots = SlotWatch(self.store, self.backends, self.clock, self.forget)
@@ -85,6 +88,7 @@ class Context:
         self.turns.forget(id)
         self.prefixes.forget(conversation_pk)
         self.prefills.forget(conversation_pk)
+        self.indexing.forget(conversation_pk)
 
     def _count_turns(self) -> int:
         return sum(self.busy.values())

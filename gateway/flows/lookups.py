@@ -28,10 +28,18 @@ log = logging.getLogger("foldgate.turn")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What sources told about a question: notes by source, the names of those that failed."""
+    """What sources told about a question: notes by source, the names of those that failed, how
+    many characters each may have."""
 
     notes: Mapping[str, tuple[Found, ...]] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    budgets: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def of(self, names: Iterable[str]) -> list[tuple[str, int, tuple[Found, ...]]]:
+        """What these of them told: name, budget, notes."""
+        return [
+            (name, self.budgets[name], self.notes[name]) for name in names if name in self.notes
+        ]
 
 
 NOTHING = Answers()
@@ -58,6 +66,7 @@ async def ask_lookups(ctx: Context, incoming: Incoming, offer: Offer) -> Answers
     return Answers(
         notes={name: found for name, found in answers.items() if found},
         failed=tuple(name for name, found in answers.items() if found is None),
+        budgets={name: one.budget for name, one in hearing.items()},
     )
 
 

@@ -7,9 +7,11 @@ from typing import Literal
 
 from gateway.backends.base import Call
 from gateway.flows.context import Context
+from gateway.flows.notes import Recalled
 from gateway.flows.sites import Setting
 from gateway.flows.turn_rows import Begun, Ending
 from gateway.meters import Migrated
+from gateway.store.notes import CALLS
 from gateway.traces import Span
 from gateway.trail import learn_conversation
 from gateway.wire.replies import ReplyBuilder
@@ -42,6 +44,20 @@ def tell_fold(ctx: Context, begun: Begun) -> None:
             news.span,
             extra=_place(setting),
         )
+
+
+def tell_recall(ctx: Context, setting: Setting, recalled: Recalled) -> None:
+    """The past was searched for a question, or other sources told something about it."""
+    policy = setting.policy.name
+    if recalled.seconds is not None:
+        ctx.meters.recalled(policy, recalled.seconds)
+    if recalled.note is not None:
+        ctx.meters.noted(policy, recalled.note.kind, recalled.note.chars)
+
+
+def tell_searches(ctx: Context, setting: Setting, chars: int) -> None:
+    """What a model searched by itself was stored with its reply."""
+    ctx.meters.noted(setting.policy.name, CALLS, chars)
 
 
 def tell_ready(ctx: Context, begun: Begun, dropped: tuple[str, ...]) -> None:

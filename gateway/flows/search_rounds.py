@@ -24,18 +24,49 @@ from typing import Any
 
 from gateway.backends.base import Call, Chunk, Completion, Trace
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows.context import Context
+from gateway.flows.folds import sizes
+from gateway.flows.prefixes import mark_of
 from gateway.flows.recall_tool import Allowance, Look, Past, answer_calls, is_ours
+from gateway.flows.sites import Setting, margin_of
+from gateway.flows.turn_rows import Begun, site_of
 from gateway.prompts.view import encode_message
 from gateway.wire.json_text import dump_bytes
 from gateway.wire.replies import ReplyBuilder, is_blank
 from policies.messages import message_chars
+from policies.recall.room import between_folds
 
 MOST_ROUNDS = 4
+PLAIN_BUDGET = 1_500
+"""Characters of one answer where a policy recalls nothing unasked."""
 _GAP = "\n\n"
 _RATES = ("_per_second", "_per_token_ms")
 
 Stream = Callable[[Call], AsyncIterator[Chunk]]
 Complete = Callable[[Call], Awaitable[Completion]]
+
+
+def begin_rounds(
+    ctx: Context, begun: Begun, setting: Setting, call: Call, prompt_chars: int
+) -> SearchRounds:
+    """The rounds of an attempt whose model may search."""
+    past = Past(begun.conversation.pk, begun.asked, begun.border)
+    allowance = _allowance(begun, setting, prompt_chars)
+    return SearchRounds(call, prompt_chars, ctx.store.read, past, allowance, setting.keep_reasoning)
+
+
+def _allowance(begun: Begun, setting: Setting, prompt_chars: int) -> Allowance:
+    """What is left until the next fold, below the ceiling, and in the window beside the reply."""
+    recall = setting.policy.recall
+    limits = site_of(begun, setting, begun.asked, begun.ratio, 0).limits
+    rooms = [between_folds(recall, limits) - begun.noted.chars]
+    if not limits.messages:
+        total = sum(sizes(begun.fold, begun.asked)) + begun.noted.chars
+        rooms.append(limits.ceiling - 1 - total)
+    if setting.window is not None:
+        tokens = setting.window - setting.reserve - margin_of(setting.window)
+        rooms.append(int(tokens * begun.ratio) - prompt_chars)
+    return Allowance(recall.budget or PLAIN_BUDGET, min(rooms), set(begun.noted.messages))
 
 
 @dataclass(slots=True)
@@ -60,6 +91,11 @@ class SearchRounds:
     _usage: list[ReplyBuilder] = field(default_factory=list)
     _gap: bool = False
     _rounds: int = 0
+
+    @property
+    def marks(self) -> list[int]:
+        """What the prefix book keeps of the exchange."""
+        return [mark_of(encode_message(message)) for message in self.exchange]
 
     async def stream(self, send: Stream) -> AsyncGenerator[Chunk]:
         """The chunks that are the client's, of all rounds; the end of the last one alone."""

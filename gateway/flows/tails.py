@@ -7,12 +7,24 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from gateway.flows.notes import NO_NOTES, Noted, Recalled, read_notes, tail_messages
+from gateway.flows.folds import Site, sizes
+from gateway.flows.lookups import Answers
+from gateway.flows.notes import (
+    NO_NOTES,
+    Noted,
+    Occasion,
+    Recalled,
+    keeps_notes,
+    read_notes,
+    tail_messages,
+    write_note,
+)
 from gateway.flows.views import CachedTail
 from gateway.prompts.view import Tail
-from gateway.store import transcript
+from gateway.store import notes, transcript
 from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import Node, StoredMessage
+from policies.recall.room import notes_room
 from policies.schema import Policy
 
 Recall = Callable[[Sequence[StoredMessage], Noted], Recalled]
@@ -71,3 +83,46 @@ def _rows_behind(
             if rows[0].parent_pk == kept.head_pk:
                 return kept, rows
     return None, transcript.path_between(connection, asked.pk, fold.border_depth if fold else 0)
+
+
+def plan_recall(
+    connection: Connection,
+    site: Site,
+    fold: FoldRow | None,
+    answers: Answers,
+    clock: Callable[[], float],
+    *,
+    most: int | None = None,
+) -> Recall | None:
+    """How notes are looked for on the occasion of a question; None where none can be: no person
+    speaks, the policy recalls nothing, or somebody was shown the message already.
+
+    most: characters that a view which was just cut to its window has room for; whether anybody saw
+    the message is then no matter, as long as nothing stands behind it.
+    """
+    policy, asked, pk = site.policy, site.head, site.conversation.pk
+    if policy.recall.budget == 0 or asked.role != "user" or not keeps_notes(policy, fold):
+        return None
+    if most is None:
+        if notes.was_shown(connection, pk, policy.name, asked):
+            return None
+    elif not notes.is_last(connection, pk, asked):
+        return None
+
+    def recall(rows: Sequence[StoredMessage], noted: Noted) -> Recalled:
+        total = sum(sizes(fold, asked)) + noted.chars
+        room = notes_room(policy.recall, site.limits, total=total, spent=noted.chars)
+        occasion = Occasion(
+            conversation_pk=pk,
+            policy=policy.name,
+            fold=fold,
+            asked=asked,
+            rows=rows,
+            room=room if most is None else min(room, most - total),
+            noted=noted,
+            sources=answers.of(policy.recall.lookups),
+            now_ms=site.now_ms,
+        )
+        return write_note(connection, occasion, clock)
+
+    return recall

@@ -20,6 +20,7 @@ from gateway.errors import ContextLengthExceeded
 from gateway.flows.attempt import (
     GONE,
     Prepared,
+    may_search,
     prepare_again,
     prepare_first,
     prepare_smaller,
@@ -31,10 +32,12 @@ from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.folds import count_tail, sizes
 from gateway.flows.prefill import Newest
-from gateway.flows.prefixes import Used, name_cause
+from gateway.flows.prefixes import Move, Used, name_cause
+from gateway.flows.recall_tool import with_tools
 from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
-from gateway.flows.reports import tell_end, tell_span
+from gateway.flows.reports import tell_end, tell_searches, tell_span
+from gateway.flows.search_rounds import SearchRounds, begin_rounds
 from gateway.flows.sites import Setting
 from gateway.flows.turn_rows import Begun, Ending, finish_turn
 from gateway.prompts.view import render_reply
@@ -66,6 +69,7 @@ class Turn:
     is_given: bool = False
     is_moving: bool = False
     first_fault: UpstreamFault | None = None
+    rounds: SearchRounds | None = None
     reply: ReplyBuilder = field(default_factory=ReplyBuilder)
     span: Span = field(default_factory=Span)
 
@@ -127,15 +131,25 @@ class Turn:
         return self.ctx.circuits.call(self.prepared.backend.name)
 
     def _upstream(self) -> AsyncGenerator[Chunk]:
-        stream: Any = self.prepared.backend.stream(self._call())
+        send: Any = self.prepared.backend.stream
+        self.rounds = self._search_rounds()
+        stream: Any = send(self._call()) if self.rounds is None else self.rounds.stream(send)
         return stream  # type: ignore[no-any-return]
+
+    def _search_rounds(self) -> SearchRounds | None:
+        """Of a model that may search the past by itself."""
+        prepared = self.prepared
+        if not prepared.begun.searches:
+            return None
+        place = (self.ctx, prepared.begun, prepared.setting)
+        return begin_rounds(*place, self._call(), prepared.prompt_chars)
 
     async def _whole(self) -> Completion:
         self.reply = ReplyBuilder()
         with self._running():
             try:
                 with self._circuit():
-                    completion = await self.prepared.backend.complete(self._call())
+                    completion = await self._completion()
                 self.reply = ReplyBuilder.from_completion(completion.parsed)
             except BaseException as error:
                 await to_the_end(self._finish_failed(error))
@@ -143,11 +157,17 @@ class Turn:
             await to_the_end(self._finish("done"))
         return completion
 
+    async def _completion(self) -> Completion:
+        send = self.prepared.backend.complete
+        self.rounds = self._search_rounds()
+        return await (send(self._call()) if self.rounds is None else self.rounds.complete(send))
+
     async def _finish_failed(self, error: BaseException) -> None:
         """Store what came before the upstream failed or the client left, and why it ended."""
         if isinstance(error, UpstreamFault):
-            if error.received:
-                self.reply = ReplyBuilder.from_completion(error.received)
+            if received := error.received:
+                received = received if self.rounds is None else self.rounds.own_part(received)
+                self.reply = ReplyBuilder.from_completion(received)
             await self._finish("failed" if self.reply.is_empty else "partial", error.kind)
         elif isinstance(error, (asyncio.CancelledError, GeneratorExit)):
             await self._finish("cancelled", GONE)
@@ -156,9 +176,9 @@ class Turn:
 
     async def _finish(self, state: str, error: str | None = None) -> None:
         reply, prepared, ctx = self.reply, self.prepared, self.ctx
-        trace = prepared.call.trace
+        trace, prompt_chars, move = prepared.call.trace, *self._read()
         used = Used(
-            prepared.prompt_chars,
+            prompt_chars,
             reply.prompt_tokens,
             reply.cached_tokens,
             trace.slot,
@@ -174,12 +194,13 @@ class Turn:
             prompt_tokens=reply.prompt_tokens,
             cached_tokens=reply.cached_tokens,
             completion_tokens=reply.completion_tokens,
-            prompt_chars=prepared.prompt_chars,
+            prompt_chars=prompt_chars,
             slot=trace.slot,
             queued_ms=_whole_ms(trace.queued),
             first_token_ms=_whole_ms(trace.first_token),
-            move=prepared.move,
-            moved_by=name_cause(prepared.move, used),
+            move=move,
+            moved_by=name_cause(move, used),
+            searches=() if self.rounds is None else self.rounds.exchange,
         )
         work = ctx.store.write(
             finish_turn, prepared.begun, prepared.setting, ending, ctx.clock.now_ms()
@@ -194,8 +215,29 @@ class Turn:
             if ending.reply is not None:
                 self._look_ahead()
         self._warn_half_read(ending)
+        if done.searched:
+            tell_searches(ctx, prepared.setting, done.searched)
         if done.due_ms is not None:
             ctx.ring(done.due_ms)
+            self._index_ahead()
+
+    def _read(self) -> tuple[int, Move]:
+        """The characters of the attempt's prompts, all rounds together, and what was expected of
+        them."""
+        prepared, rounds = self.prepared, self.rounds
+        if rounds is None or not rounds.exchange:
+            return prepared.prompt_chars, prepared.move
+        move, expected = prepared.move, prepared.move.expected_chars
+        if expected is not None:
+            move = replace(move, expected_chars=expected + rounds.held_chars)
+        return prepared.prompt_chars + rounds.read_chars, move
+
+    def _index_ahead(self) -> None:
+        """What will leave the view is made searchable before it does."""
+        setting, begun = self.prepared.setting, self.prepared.begun
+        recalls = (policy.recall for policy in (setting.policy, *setting.warm))
+        if any(recall.budget or recall.tool for recall in recalls):
+            self.ctx.indexing.want(begun.conversation.pk, begun.asked.pk)
 
     def _keep_prefix(self, ending: Ending) -> None:
         """Remember what the server holds now: the prompt, and the reply as it will be shown."""
@@ -205,6 +247,8 @@ class Turn:
         reply = None
         if ending.reply is not None:
             reply = render_reply(ending.reply, keep_reasoning=setting.keep_reasoning)
+            if self.rounds is not None:
+                prepared.sight.marks.extend(self.rounds.marks)
         key = prepared.begun.conversation.pk, setting.backend
         self.ctx.prefixes.keep(key, prepared.sight, reply, ending.slot)
 
@@ -216,7 +260,7 @@ class Turn:
             conversation=begun.conversation,
             setting=setting,
             system=begun.question.system,
-            params=prepared.call.params,
+            params=self._coming_params(setting),
             asked=begun.asked,
             ratio=begun.ratio,
             fixed=begun.fixed_chars,
@@ -226,12 +270,20 @@ class Turn:
         )
         self.ctx.prefills.turn_ended(newest)
 
+    def _coming_params(self, setting: Setting) -> dict[str, Any]:
+        """The parameters of a turn behind a coming fold: its model may search then."""
+        params, backend = self.prepared.call.params, self.ctx.backends[setting.backend]
+        if self.prepared.begun.searches or not may_search(backend, setting, params):
+            return params
+        return with_tools(params)
+
     def _size_with_reply(self) -> int:
         """The view with the reply, in the unit of its policy."""
         begun = self.prepared.begun
         if begun.setting.policy.view.unit == "messages":
             return count_tail(begun.fold, begun.asked) + 1
-        return sum(sizes(begun.fold, begun.asked)) + len(self.reply.text)
+        shown = sum(sizes(begun.fold, begun.asked)) + begun.noted.chars
+        return shown + len(self.reply.text)
 
     def _warn_half_read(self, ending: Ending) -> None:
         """An alarm where the backend's own figure says that it cut the prompt. Only numbers."""

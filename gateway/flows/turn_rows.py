@@ -7,8 +7,9 @@ stream's last event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import Connection
@@ -17,10 +18,13 @@ from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.align import drop_fillers
 from gateway.flows.folds import Site
+from gateway.flows.lookups import NOTHING, Answers
 from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_warm_chapters
+from gateway.flows.notes import NO_NOTES, Noted, Recalled, index_past
 from gateway.flows.offers import Offer, sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
+from gateway.flows.purges import purge_unshown
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
 from gateway.flows.routes import Decision, asker_of, decide
 from gateway.flows.sites import (
@@ -32,27 +36,31 @@ from gateway.flows.sites import (
     last_system,
     make_site,
 )
+from gateway.flows.tails import lay_tail, plan_recall
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
-from gateway.prompts.view import Tail, TailMessage
-from gateway.store import attempts, gist_rows, token_ratios, transcript
+from gateway.prompts.view import Tail
+from gateway.store import attempts, gist_rows, notes, token_ratios, transcript
 from gateway.store.fold_rows import FoldRow
 from gateway.store.moves import Progress
-from gateway.store.transcript import ConversationRow, Node, StoredMessage
+from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dumps
 from policies.budget import learn_ratio, limits_of
-from policies.messages import canonical_message
+from policies.messages import canonical_message, message_chars
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked, the same for every tier: the message in its place, the system texts of the
-    turn with their row, a sample of the text, the client's key."""
+    turn with their row, a sample of the text, the client's key, what other sources told about it,
+    and the clock by which searches are timed."""
 
     placement: Placement
     system: System
     system_pk: int | None
     sample: str
     idempotency_key: str | None
+    answers: Answers = NOTHING
+    clock: Callable[[], float] = monotonic
 
     def spot(self, now_ms: int) -> Spot:
         """Where the question stands, for who decides about it."""
@@ -76,7 +84,9 @@ class Begun:
     """What the first commit left: the rows' view and the attempt. rule: why this tier.
     fixed_chars: system texts and tools, which no fold can shorten. rest: where the turn may go
     when this tier fails, in order. progress: of the move to another backend that this turn comes
-    before. news: the fold that this commit wrote, if it wrote one."""
+    before. news: the fold that this commit wrote, if it wrote one. noted: the notes in the tail;
+    recalled: what was looked for just now, None for what was shown before. searches: the model may
+    search the past by itself."""
 
     question: Question
     setting: Setting
@@ -92,6 +102,9 @@ class Begun:
     rest: tuple[Setting, ...] = ()
     progress: Progress | None = None
     news: News | None = None
+    noted: Noted = NO_NOTES
+    recalled: Recalled | None = None
+    searches: bool = False
 
     @property
     def asked(self) -> Node:
@@ -120,10 +133,17 @@ def view_kind(fold: FoldRow | None, *, is_cut: bool) -> str:
 
 
 def begin_turn(
-    connection: Connection, incoming: Incoming, offer: Offer, views: ViewCache, now_ms: int
+    connection: Connection,
+    incoming: Incoming,
+    offer: Offer,
+    views: ViewCache,
+    now_ms: int,
+    answers: Answers = NOTHING,
+    clock: Callable[[], float] = monotonic,
 ) -> Begun:
     """Store what the client sent, choose the tier, and settle what its model is shown.
 
+    answers: of other sources. clock: seconds, by which searches are timed.
     Raises Forbidden and UpstreamFailed where no tier may serve: then nothing is stored.
     """
     owner_pk = transcript.ensure_owner(connection, incoming.owner, incoming.user, now_ms)
@@ -132,7 +152,8 @@ def begin_turn(
     )
     system, system_pk = _system(connection, incoming, placement, now_ms)
     sample = sample_text(incoming)
-    question = Question(placement, system, system_pk, sample, incoming.idempotency_key)
+    key = incoming.idempotency_key
+    question = Question(placement, system, system_pk, sample, key, answers, clock)
     decision = decide(connection, question.spot(now_ms), asker_of(incoming), offer)
     moved = _move(connection, placement, decision, offer, now_ms)
     if moved is not placement:
@@ -197,16 +218,18 @@ def cut_view(
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
+    _index(connection, site, fold)
     cut = _show(
         connection,
         begun.question,
         setting,
         views,
+        site,
         fold,
         ratio,
-        now_ms,
         rule=begun.rule,
         is_cut=True,
+        most=int(room * ratio),
         attempt_pk=None if was_sent else begun.attempt_pk,
     )
     return replace(cut, rest=begun.rest, news=_news(connection, site, begun.fold, fold))
@@ -231,12 +254,20 @@ def _settle(
     ground = find_ground(connection, question.spot(now_ms), setting)
     fold = folds.fold_if_due(connection, ground.site, ground.fold)
     is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == question.placement.asked.pk
-    begun = _show(
-        connection, question, setting, views, fold, ground.ratio, now_ms, rule=rule, is_cut=is_cut
-    )
+    place = (connection, question, setting, views, ground.site, fold, ground.ratio)
     if fold is None or fold is ground.fold:
-        return begun
+        return _show(*place, rule=rule, is_cut=is_cut)
+    _index(connection, ground.site, fold)
+    purge_unshown(connection, ground.site.conversation, ground.fold, fold, views)
+    begun = _show(*place, rule=rule, is_cut=is_cut)
     return replace(begun, news=_news(connection, ground.site, ground.fold, fold))
+
+
+def _index(connection: Connection, site: Site, fold: FoldRow) -> None:
+    """What a new fold takes out of the view can be found from this turn on."""
+    recall = site.policy.recall
+    if fold.border_depth > 0 and (recall.budget > 0 or recall.tool):
+        index_past(connection, site.conversation.pk, fold)
 
 
 def _news(connection: Connection, site: Site, before: FoldRow | None, fold: FoldRow) -> News:
@@ -271,21 +302,32 @@ def _show(
     question: Question,
     setting: Setting,
     views: ViewCache,
+    site: Site,
     fold: FoldRow | None,
     ratio: float,
-    now_ms: int,
     *,
     rule: str,
     is_cut: bool,
+    most: int | None = None,
     attempt_pk: int | None = None,
 ) -> Begun:
-    """The view on a fold and its attempt: a new one, or the one that was not sent yet."""
+    """The view on a fold and its attempt: a new one, or the one that was not sent yet. most: where
+    it was cut to its window, the characters that it has room for."""
     placement = question.placement
     memory_chars, verbatim_chars = folds.sizes(fold, placement.asked)
     shown = show_memory(connection, fold, views)
     reasoning_of = setting.backend if setting.keep_reasoning else None
     key = (placement.conversation.pk, setting.policy.name, reasoning_of)
-    tail = _tail(connection, placement.asked, fold, views, key)
+    laid = lay_tail(
+        connection,
+        placement.conversation.pk,
+        setting.policy,
+        fold,
+        placement.asked,
+        reasoning_of=reasoning_of,
+        kept=views.tail(key),
+        recall=plan_recall(connection, site, fold, question.answers, question.clock, most=most),
+    )
     seen: dict[str, Any] = {
         "fold_pk": fold.pk if fold else None,
         "view_kind": view_kind(fold, is_cut=is_cut),
@@ -307,38 +349,34 @@ def _show(
             rule=rule,
             state="running",
             idempotency_key=question.idempotency_key,
-            started_ms=now_ms,
+            started_ms=site.now_ms,
             **seen,
         )
-    fixed = fixed_chars(question.system, setting)
-    return Begun(question, setting, rule, fold, shown, tail, key, ratio, fixed, attempt_pk, is_cut)
-
-
-def _tail(
-    connection: Connection, asked: Node, fold: FoldRow | None, views: ViewCache, key: ViewKey
-) -> Tail:
-    border = fold.border_depth if fold else 0
-    cached = views.tail(key)
-    if cached is not None and cached.border == border:
-        if cached.head_pk == asked.pk:
-            return cached.tail
-        if cached.head_depth < asked.depth:
-            rows = transcript.path_between(connection, asked.pk, cached.head_depth)
-            if rows[0].parent_pk == cached.head_pk:
-                return _grown(cached.tail.copy(), rows)
-    return _grown(Tail(key[2]), transcript.path_between(connection, asked.pk, border))
-
-
-def _grown(tail: Tail, rows: Sequence[StoredMessage]) -> Tail:
-    for row in rows:
-        tail.add(TailMessage(row.depth, row.role, row.raw, row.backend))
-    return tail
+    return Begun(
+        question=question,
+        setting=setting,
+        rule=rule,
+        fold=fold,
+        memory=shown,
+        tail=laid.tail,
+        view_key=key,
+        ratio=ratio,
+        fixed_chars=fixed_chars(question.system, setting),
+        attempt_pk=attempt_pk,
+        is_cut=is_cut,
+        noted=laid.noted,
+        recalled=laid.recalled,
+    )
 
 
 def keep_view(begun: Begun, views: ViewCache) -> None:
     """Remember what was rendered, once the rows that it stands on are committed."""
     asked = begun.asked
-    views.keep_tail(begun.view_key, CachedTail(begun.border, asked.pk, asked.depth, begun.tail))
+    fold_pk = begun.fold.pk if begun.fold else None
+    kept = CachedTail(
+        begun.border, asked.pk, asked.depth, begun.tail, fold_pk=fold_pk, noted=begun.noted
+    )
+    views.keep_tail(begun.view_key, kept)
     if begun.fold is not None:
         views.keep_memory(begun.fold.pk, begun.memory)
 
@@ -346,7 +384,9 @@ def keep_view(begun: Begun, views: ViewCache) -> None:
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a turn ended: the reply as it is to be stored (None: nothing came), and the figures.
-    alternatives: further replies to the same question, each with its finish_reason."""
+    alternatives: further replies to the same question, each with its finish_reason. searches: what
+    its model searched for it and was answered, as messages; the figures are then those of all
+    rounds together."""
 
     state: str
     reply: dict[str, Any] | None
@@ -362,15 +402,18 @@ class Ending:
     move: Move = UNCOMPARED
     moved_by: str | None = None
     alternatives: Sequence[tuple[dict[str, Any], str | None]] = ()
+    searches: Sequence[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What the second commit left. due_ms: when the next job is due, if one is new. moved_by: what
-    moved the prefix, as it was stored. is_gone: nothing, because the conversation was deleted."""
+    moved the prefix, as it was stored. searched: characters of searches that were stored with the
+    reply. is_gone: nothing, because the conversation was deleted."""
 
     due_ms: int | None = None
     moved_by: str | None = None
+    searched: int = 0
     is_gone: bool = False
 
 
@@ -395,19 +438,11 @@ def finish_turn(
 
     Nothing at all is written where the conversation was deleted meanwhile.
     """
-    reply: Node | None = None
     conversation = begun.conversation
     if not attempts.is_there(connection, begun.attempt_pk):
         return Finished(is_gone=True)
     moved_by = _moved_by(connection, begun, setting, ending)
-    if ending.reply is not None:
-        said = [(ending.reply, ending.finish_reason), *ending.alternatives]
-        new = [_reply(setting, ending, *each) for each in said]
-        (reply,) = transcript.append_messages(
-            connection, conversation, begun.asked, new[:1], now_ms
-        )
-        for other in new[1:]:
-            transcript.append_messages(connection, conversation, begun.asked, [other], now_ms)
+    reply, searched = _store_reply(connection, begun, setting, ending, now_ms)
     attempts.finish_attempt(
         connection,
         begun.attempt_pk,
@@ -443,7 +478,38 @@ def finish_turn(
         limits = limits_of(policy, ratio)
         warm = plan_warm_chapters(connection, replace(site, policy=policy, limits=limits))
         due = due if warm is None else min(due or warm, warm)
-    return Finished(due, moved_by)
+    return Finished(due, moved_by, searched)
+
+
+def _store_reply(
+    connection: Connection, begun: Begun, setting: Setting, ending: Ending, now_ms: int
+) -> tuple[Node | None, int]:
+    """The reply's row, if anything was said, and what its searches cost in the views to come."""
+    if ending.reply is None:
+        return None, 0
+    said = [(ending.reply, ending.finish_reason), *ending.alternatives]
+    new = [_reply(setting, ending, *each) for each in said]
+    place = (connection, begun.conversation, begun.asked)
+    # Whoever said the same before without a search is shown without one for ever.
+    is_known = bool(ending.searches) and transcript.is_said(*place, new[0])
+    (reply,) = transcript.append_messages(*place, new[:1], now_ms)
+    for other in new[1:]:
+        transcript.append_messages(*place, [other], now_ms)
+    if is_known or not ending.searches:
+        return reply, 0
+    chars = sum(message_chars(message, 0) for message in ending.searches)
+    notes.add(
+        connection,
+        begun.conversation.pk,
+        begun.setting.policy.name,
+        begun.fold.pk if begun.fold else None,
+        reply,
+        kind=notes.CALLS,
+        body={"messages": list(ending.searches)},
+        chars=chars,
+        now_ms=now_ms,
+    )
+    return reply, chars
 
 
 def _moved_by(connection: Connection, begun: Begun, setting: Setting, ending: Ending) -> str | None:

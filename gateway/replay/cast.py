@@ -68,10 +68,11 @@ def cast(loaded: LoadedPolicies, wish: Wish) -> Cast:
 
 
 def _as_played(policy: Policy, wish: Wish) -> Policy:
-    if wish.recall:
-        return policy
-    silent = policy.recall.model_copy(update={"budget": 0})
-    return policy.model_copy(update={"recall": silent})
+    """Nobody is asked on the way, and the understudy calls no tools."""
+    played: dict[str, object] = {"lookups": (), "tool": False}
+    if not wish.recall:
+        played["budget"] = 0
+    return policy.model_copy(update={"recall": policy.recall.model_copy(update=played)})
 
 
 def _backend_of(loaded: LoadedPolicies, policy: str) -> str:

@@ -14,7 +14,8 @@ COLD_CHARS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """One turn: sizes in characters, and what the view did."""
+    """One turn: sizes in characters, and what the view did. recalled: characters of the notes that
+    it found; moved: the prompt before is not its beginning, though nothing was folded."""
 
     number: int
     prompt_chars: int
@@ -22,6 +23,8 @@ class TurnRecord:
     view: str
     folded: bool
     lost: int
+    recalled: int = 0
+    moved: bool = False
 
 
 @dataclass(slots=True)
@@ -43,6 +46,9 @@ class Totals:
     floor_chars: int = 0
     reuse: float = 0.0
     cold_turns: int = 0
+    recall_turns: int = 0
+    recall_chars: int = 0
+    moved_prefixes: int = 0
     switches: list[dict[str, Any]] | None = None
     prompt_chars_total: int = field(default=0, repr=False)
 
@@ -52,6 +58,9 @@ class Totals:
         self.prompt_chars_max = max(self.prompt_chars_max, record.prompt_chars)
         self.reread_chars += record.reread_chars
         self.cold_turns += record.reread_chars > COLD_CHARS
+        self.recall_turns += record.recalled > 0
+        self.recall_chars += record.recalled
+        self.moved_prefixes += record.moved
         self.folds += record.folded
         self.hard_cuts += record.view == "cut"
 
@@ -84,6 +93,10 @@ class PromptMeter:
             content = loads(message).get("content")
             found = self._texts[message] = content if isinstance(content, str) else ""
         return found
+
+    def begins_with_last(self, prompt: Sequence[bytes]) -> bool:
+        """Whether a prompt is the one before it and more."""
+        return tuple(prompt[: len(self._last)]) == tuple(self._last)
 
     def measure(self, prompt: Sequence[bytes]) -> tuple[int, int]:
         """(prompt characters, re-read characters)."""

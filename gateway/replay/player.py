@@ -28,6 +28,7 @@ from gateway.flows.turn import Turn, open_turn
 from gateway.flows.upkeep import Upkeep
 from gateway.jobs import queue
 from gateway.policy_file import LoadedPolicies
+from gateway.prompts.notes import own_words
 from gateway.replay.cast import MODEL, Cast, Wish, cast
 from gateway.replay.measure import PromptMeter, Totals, TurnRecord, count_lost
 from gateway.replay.recordings import RecordedTurn, Recording, split_turns
@@ -210,16 +211,22 @@ class _Run:
     def _measure(self, number: int, running: Turn) -> TurnRecord:
         begun, backend = running.prepared.begun, running.prepared.backend.name
         meter = self._meters[backend]
+        folded = begun.fold != self._last_fold.get(backend)
+        goes_on = meter.begins_with_last(self._prompt)
         prompt_chars, reread = meter.measure(self._prompt)
-        verbatim = [meter.text(message) for message in self._prompt[len(begun.memory) :]]
+        behind = self._prompt[len(begun.memory) :]
+        verbatim = [own_words(meter.text(message)) for message in behind]
+        note = begun.recalled.note if begun.recalled else None
         covered = self._store.reading(_covered, begun.fold) if begun.fold else []
         record = TurnRecord(
             number=number,
             prompt_chars=prompt_chars,
             reread_chars=reread,
             view=begun.view_kind,
-            folded=begun.fold != self._last_fold.get(backend),
+            folded=folded,
             lost=count_lost(self._transcript, verbatim, covered),
+            recalled=note.chars if note else 0,
+            moved=not (folded or goes_on),
         )
         self._note_switch(running, record)
         self._last_fold[backend] = begun.fold

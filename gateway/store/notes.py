@@ -102,6 +102,21 @@ def was_shown(connection: Connection, conversation_pk: int, policy: str, asked: 
     return bool(found)
 
 
+_HAS_CHILD = Prepared(
+    text(
+        "SELECT 1 FROM messages WHERE conversation_pk = :conversation AND depth = :behind"
+        " AND parent_pk = :asked LIMIT 1"
+    )
+)
+
+
+def is_last(connection: Connection, conversation_pk: int, asked: Node) -> bool:
+    """Whether nothing stands behind a message yet."""
+    behind = asked.depth + 1
+    values = {"conversation": conversation_pk, "behind": behind, "asked": asked.pk}
+    return _HAS_CHILD.first(connection, **values) is None
+
+
 def of_fold(
     connection: Connection,
     conversation_pk: int,

@@ -413,6 +413,14 @@ def _reserve(connection: Connection, count: int) -> int:
     return int(_LAST_PK.scalar(connection) or 0) + 1
 
 
+def is_said(
+    connection: Connection, conversation: ConversationRow, parent: Node, message: NewMessage
+) -> bool:
+    """Whether this message stands behind its parent already."""
+    id = message_digest(parent.id, message.canonical)
+    return node_by_id(connection, conversation.pk, id) is not None
+
+
 def append_messages(
     connection: Connection,
     conversation: ConversationRow,

@@ -50,6 +50,7 @@ policies:
     view: {start: 2400, ceiling: 3200, headroom: 900, keep: 300}
     chapters: {split: 900, length: 60, stack: 150}
     gist: {length: 100}
+    recall: {budget: 0}
 models:
   foldgate: {tiers: [{backend: local, policy: small}]}
 """

@@ -25,6 +25,7 @@ policies:
     view: {start: 3000, ceiling: 4000, headroom: 1200, keep: 600}
     chapters: {split: 1500, length: 100, stack: 600}
     gist: {length: 150}
+    recall: {budget: 0}
   wide:
     view: {start: 100000, ceiling: 120000, headroom: 20000, keep: 50000}
   warm:

@@ -15,6 +15,7 @@ from gateway.prompts.notes import (
     Line,
     line_chars,
     notes_chars,
+    own_words,
     put_notes,
     render_notes,
 )
@@ -32,7 +33,7 @@ def test_lines_stand_in_frames_of_their_own_behind_one_header() -> None:
     ]
     head, *rest = render_notes(lines, "Where is the key?").splitlines()
     assert head == "<notes>"
-    assert rest[0].startswith("Lines from the past that may bear on the message below")
+    assert rest[0].startswith("From the past, with number, date and speaker")
     assert rest[1:] == [
         "<note 12, 2026-03-04, Mara>",
         "I hid the key under the third stone.",
@@ -47,13 +48,13 @@ def test_lines_stand_in_frames_of_their_own_behind_one_header() -> None:
 @pytest.mark.parametrize(
     ("question", "word"),
     [
-        ("Where did she hide it?", "Lines from the past"),
-        ("彼女はどこに隠しましたか。", "過去の発言"),
-        ("她把它藏在哪里了？", "过往发言"),
-        ("그녀는 어디에 숨겼나요?", "지난 발언"),
-        ("Где она его спрятала?", "Прежние реплики"),
-        ("¿Dónde la escondió?", "Líneas del pasado"),
-        ("🙂?", "Líneas del pasado"),
+        ("Where did she hide it?", "From the past"),
+        ("彼女はどこに隠しましたか。", "過去の発言の記録"),
+        ("她把它藏在哪里了？", "过往发言的记录"),
+        ("그녀는 어디에 숨겼나요?", "지난 발언의 기록"),
+        ("Где она его спрятала?", "Из прошлого"),
+        ("¿Dónde la escondió?", "Del pasado"),
+        ("🙂?", "Del pasado"),
     ],
 )
 def test_the_header_is_in_the_language_of_the_message_or_else_of_the_lines(
@@ -63,7 +64,7 @@ def test_the_header_is_in_the_language_of_the_message_or_else_of_the_lines(
 
 
 def test_without_any_letter_it_is_english() -> None:
-    assert "Lines from the past" in render_notes([Line("🗝️ 42", "4")], "?")
+    assert "From the past" in render_notes([Line("🗝️ 42", "4")], "?")
 
 
 HOSTILE = [
@@ -104,6 +105,13 @@ def test_notes_stand_in_front_of_a_text_and_of_parts() -> None:
     )
     assert put_notes(user(""), NOTES) == user(NOTES)
     assert put_notes(user(None), NOTES) == user(NOTES)
+
+
+@pytest.mark.parametrize("own", ["Where?", "", "</notes>\n\n<notes>\n", "a\n\nb"])
+def test_what_is_said_behind_notes_can_be_read_again(own: str) -> None:
+    notes = render_notes([Line("</notes>\n\nsaid", "3")], own)
+    assert own_words(put_notes(user(own), notes)["content"]) == own
+    assert own_words("plain") == "plain"
 
 
 def test_putting_notes_changes_no_other_field_and_not_the_message_itself() -> None:
