@@ -38,14 +38,17 @@ _EVERY = 100
     metavar="N",
     help="Characters that recall may show for a question, neighbours included.",
 )
+@click.option("--framed", is_flag=True, help="Count also what says who said each line and when.")
 @json_option
-def recall_command(files: tuple[Path, ...], joined: bool, budget_chars: int, as_json: bool) -> None:
+def recall_command(
+    files: tuple[Path, ...], joined: bool, budget_chars: int, framed: bool, as_json: bool
+) -> None:
     """Measure recall on annotated conversations; no model is asked.
 
     FILE holds a conversation in the form of LoCoMo: speaker_a, speaker_b, session_K and qa, each
     question with the dia_ids of the lines that answer it ("evidence"). Each is asked as the newest
     message behind the last line. A line counts as shown where it stands whole, word for word, in
-    what recall shows within N characters in all; who said it and when is paid out of the same N.
+    what recall shows within N characters in all: characters of messages, neighbours included.
 
     \b
     evidence_recall      share of a question's lines shown, the mean over the questions
@@ -60,7 +63,9 @@ def recall_command(files: tuple[Path, ...], joined: bool, budget_chars: int, as_
     if joined:
         conversations = [join_annotated(conversations)]
     total = sum(len(conversation.questions) for conversation in conversations)
-    report = measure_recall(conversations, budget_chars, lambda done: _tell(done, total))
+    report = measure_recall(
+        conversations, budget_chars, lambda done: _tell(done, total), framed=framed
+    )
     if as_json:
         print_json(report.as_json())
     else:

@@ -6,8 +6,9 @@ message behind the last line, with nothing else in view and a budget of N charac
 that `gateway.flows.recollection.recall` would show are laid beside the annotation.
 
 What counts, strictly: a line of evidence is shown where it stands whole and word for word among
-the passages; neighbours, and what a line costs to say who said it and when, are paid out of the
-same N characters; questions that the relevance floor turns away count as nothing shown. Evidence
+the passages; neighbours are paid out of the same N characters; questions that the relevance floor
+turns away count as nothing shown. Characters are those of the messages, as the sizes of the data
+are counted; where frames are counted, each line also costs what says who said it and when. Evidence
 ids that name no line, and questions of which none is left, are left out and counted.
 """
 
@@ -77,6 +78,7 @@ class Report:
     """The figures of one run over one or several conversations."""
 
     budget: int
+    line_chars: int = 0
     messages: int = 0
     chars: int = 0
     left_out: int = 0
@@ -94,9 +96,9 @@ class Report:
         """evidence_recall, window_only: means over the questions of the share of a question's lines
         that are shown, by recall and by the newest `budget_chars` alone. all_evidence_recall: the
         share of questions of which every line is. lines_recall: the share of all lines of evidence,
-        whatever question they belong to. chars_mean: characters spent a question, LINE_CHARS a
-        line included. ms: of one recall, milliseconds. by_age: by how many characters were said
-        since."""
+        whatever question they belong to. chars_mean: characters spent a question, frames
+        included where they are counted. ms: of one recall, milliseconds. by_age: by how many
+        characters were said since."""
         return {
             "questions": len(self.recalls),
             "evidence_recall": _mean(self.recalls),
@@ -111,6 +113,7 @@ class Report:
                 name: tally.as_json() for name, tally in sorted(self.categories.items())
             },
             "budget_chars": self.budget,
+            "line_chars": self.line_chars,
             "messages": self.messages,
             "chars": self.chars,
             "nothing_recalled": self.nothing,
@@ -156,9 +159,12 @@ def measure_recall(
     conversations: Sequence[Annotated],
     budget: int,
     tell: Callable[[int], None] | None = None,
+    *,
+    framed: bool = False,
 ) -> Report:
-    """Ask every question. tell: called after each with the number asked so far."""
-    report = Report(budget)
+    """Ask every question, with a budget in characters. tell: called after each with the number
+    asked so far. framed: each line also costs LINE_CHARS."""
+    report = Report(budget, LINE_CHARS if framed else 0)
     for conversation in conversations:
         with TemporaryDirectory(prefix="foldgate-recall-") as folder:
             store = Store(f"sqlite:///{Path(folder) / 'recall.db'}")
@@ -182,11 +188,18 @@ def _measure(
     report.left_out += conversation.left_out
     report.unknown += conversation.unknown
     for question in conversation.questions:
-        ask = Ask(pk, head, head.depth, question.text, budget=report.budget)
+        ask = Ask(
+            pk,
+            head,
+            head.depth,
+            question.text,
+            budget=report.budget,
+            line_chars=report.line_chars,
+        )
         started = time.perf_counter()
         passages = store.reading(recall, ask)
         report.times.append((time.perf_counter() - started) * 1_000)
-        report.costs.append(sum(len(passage.text) + LINE_CHARS for passage in passages))
+        report.costs.append(sum(len(passage.text) + report.line_chars for passage in passages))
         report.nothing += not passages
         _count(report, question, {p.depth - 1 for p in passages if p.whole}, ages)
         if tell is not None:

@@ -34,7 +34,7 @@ class Ask:
 
     head: the node whose path is searched. border: the depth of the last message that the view does
     not show; nothing deeper comes back. question: the newest message's plain text; previous: that
-    of the reply before it. budget: characters of all passages together, each with LINE_CHARS.
+    of the reply before it. budget: characters of all passages together, each with line_chars.
     taken: row numbers of messages that are shown already. floor: False returns whatever is found,
     however little it has to do with the question. neighbours: whether lines beside a hit count.
     """
@@ -48,6 +48,7 @@ class Ask:
     taken: frozenset[int] = frozenset()
     floor: bool = True
     neighbours: bool = True
+    line_chars: int = LINE_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def recall(connection: Connection, ask: Ask) -> list[Passage]:
     """
     index = search.find_index(connection, ask.conversation_pk)
     query = build_query(ask.question, ask.previous)
-    if index is None or not query.terms or ask.budget <= LINE_CHARS:
+    if index is None or not query.terms or ask.budget <= ask.line_chars:
         return []
     lists = search.postings(connection, index, query.lookups, LONGEST_LIST)
     ranking = rank(
@@ -88,7 +89,7 @@ def recall(connection: Connection, ask: Ask) -> list[Passage]:
         ranking = NOTHING
     path = _Path(connection, ask.head)
     chosen = select(
-        query, ranking, path.read, budget=ask.budget, line_chars=LINE_CHARS, taken=ask.taken
+        query, ranking, path.read, budget=ask.budget, line_chars=ask.line_chars, taken=ask.taken
     )
     return [_passage(path.rows[one.depth], one) for one in chosen]
 

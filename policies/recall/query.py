@@ -23,7 +23,7 @@ _BESIDE_A_QUESTION = 0.6
 _TALK = 0.5
 _OF_PREVIOUS = 0.25
 _SINGLE, _HANGUL_PAIR, _HANGUL_WORD = 0.35, 0.45, 0.6
-_MIXED_PAIR, _WEAK_PAIR = 0.6, 0.3
+_MIXED_PAIR, _KANA_PAIR = 0.6, 0.3
 _NEED = {"word": 1.0, "pair": 0.4, "single": 0.0}
 _ENOUGH_OWN, _MOST_PREVIOUS = 4, 8
 
@@ -140,6 +140,6 @@ def _pair_weight(pair: str) -> float:
     weak = sum(letter in WEAK_HAN for letter in pair)
     if weak == len(pair):
         return 0.0
-    if weak or _HIRAGANA.fullmatch(pair):
-        return _WEAK_PAIR
-    return _MIXED_PAIR if _HIRAGANA.search(pair) else 1.0
+    if _HIRAGANA.fullmatch(pair):
+        return _KANA_PAIR
+    return _MIXED_PAIR if weak or _HIRAGANA.search(pair) else 1.0

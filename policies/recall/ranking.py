@@ -24,7 +24,7 @@ Posting = tuple[int, int]
 
 MOST = 240
 """Messages of one ranking."""
-_SEEDS = 180
+_SEEDS, _MOST_LISTS = 180, 14
 _OWN_QUESTION = 0.8
 _ANSWER, _AFTER, _BEFORE, _AFTER_2, _BEFORE_2 = 0.8, 0.4, 0.45, 0.2, 0.2
 _STRETCH, _STRETCH_REACH = 0.35, 8
@@ -93,13 +93,14 @@ def rank(
     lists = [made for term in query.terms if (made := _list(term, postings, messages, border))]
     if not lists:
         return NOTHING
-    seeds = _seeds(lists)
+    strongest = heapq.nlargest(_MOST_LISTS, lists, key=lambda made: made.weight)
+    seeds = _seeds(strongest)
     depths = sorted(_around(seeds, border) if neighbours else seeds)
     held: dict[int, int] = {}
-    for made in lists:
+    for made in strongest:
         held.update(made.hits)
     places = [held.get(depth) for depth in depths]
-    scores = _score(lists, depths, _speakers(held, depths))
+    scores = _score(strongest, depths, _speakers(held, depths))
     worths = [s * _length_share(place) for s, place in zip(scores, places, strict=True)]
     order = sorted(zip(worths, depths, places, strict=True), reverse=True, key=lambda one: one[:2])
     scored = tuple(Scored(depth, score, place) for score, depth, place in order[:MOST] if score > 0)

@@ -71,6 +71,15 @@ def test_shares_are_of_the_lines_that_stand_whole_among_the_passages(tmp_path: P
     assert figures["ms_p50"] > 0
 
 
+def test_frames_are_counted_where_they_are_asked_for(tmp_path: Path) -> None:
+    conversation = read(tmp_path, small())
+    bare = measure_recall([conversation], 300).as_json()
+    framed = measure_recall([conversation], 300, framed=True).as_json()
+    assert (bare["line_chars"], framed["line_chars"]) == (0, LINE_CHARS)
+    assert framed["chars_mean"] <= 300
+    assert framed["evidence_recall"] <= bare["evidence_recall"]
+
+
 def test_the_window_is_what_the_newest_characters_hold_whole(tmp_path: Path) -> None:
     conversation = read(tmp_path, small())
     since = sum(len(text) for _, text in conversation.messages[37:])
@@ -160,7 +169,7 @@ def test_other_languages_hold_the_level(tmp_path: Path, language: str) -> None:
     assert (len(conversation.questions), len(conversation.messages)) == (30, 1_620)
     chars = sum(len(text) for _, text in conversation.messages)
     for share, level in SHARES:
-        budget = int((chars + LINE_CHARS * len(conversation.messages)) * share)
+        budget = int(chars * share)
         figures = measure_recall([conversation], budget).as_json()
         assert figures["evidence_recall"] >= level
         assert figures["window_only"] <= 0.1
