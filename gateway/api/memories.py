@@ -23,7 +23,7 @@ from gateway.api.deps import (
 )
 from gateway.errors import BadRequest, NotFound
 from gateway.flows import memory_edits
-from gateway.store import profile
+from gateway.store import profile, profile_edits
 from gateway.store.conversations import Place
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
 from gateway.store.transcript import ensure_owner
@@ -94,7 +94,7 @@ async def add(request: Request) -> Response:
 
     def write(connection: Connection) -> bytes:
         owner_pk = ensure_owner(connection, owner.name, owner.user, now_ms)
-        fact = profile.add_fact(connection, owner_pk, text, about, now_ms)
+        fact = profile_edits.add_fact(connection, owner_pk, text, about, now_ms)
         memory_edits.announce_fact(connection, fact, now=now)
         return _told(connection, fact)
 
@@ -116,7 +116,7 @@ async def edit(request: Request, id: str) -> Response:
 
     def write(connection: Connection) -> bytes:
         old = _find(connection, scope, id)
-        new = profile.edit_fact(
+        new = profile_edits.edit_fact(
             connection,
             old,
             old.text if text is None else profile.one_line(text),
@@ -139,7 +139,7 @@ async def undo(request: Request, id: str) -> Response:
 
     def write(connection: Connection) -> bytes:
         fact = _find(connection, scope, id)
-        back = profile.undo_edit(connection, fact, context.clock.now_ms())
+        back = profile_edits.undo_edit(connection, fact, context.clock.now_ms())
         memory_edits.announce_fact(connection, back, now=now)
         return _told(connection, back)
 
@@ -182,7 +182,7 @@ async def _check(request: Request, scope: Scope, id: str) -> None:
 
 
 def _find(connection: Connection, scope: Scope, id: str) -> ProfileRow:
-    found = profile.find_fact(connection, owner_pks_in_scope(connection, scope), id)
+    found = profile_edits.find_fact(connection, owner_pks_in_scope(connection, scope), id)
     if found is None:
         raise NotFound("There is no memory of this id.")
     return found

@@ -21,7 +21,7 @@ from gateway.cli.options import (
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
 from gateway.flows.memory_edits import announce_fact, delete_fact
-from gateway.store import profile
+from gateway.store import profile, profile_edits
 from gateway.store.conversations import owners_named
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
 from gateway.store.transcript import ensure_owner
@@ -106,7 +106,7 @@ def add_command(
 
     def write(connection: Connection) -> dict[str, Any]:
         owner_pk = ensure_owner(connection, owner, user, now_ms)
-        fact = profile.add_fact(connection, owner_pk, text, about, now_ms)
+        fact = profile_edits.add_fact(connection, owner_pk, text, about, now_ms)
         announce_fact(connection, fact, now=now)
         return profile.describe_facts(connection, [fact])[0]
 
@@ -143,7 +143,9 @@ def edit_command(
 
     def write(connection: Connection) -> dict[str, Any]:
         old = _find(connection, owner, user, id)
-        fact = profile.edit_fact(connection, old, text or old.text, about or old.about, now_ms)
+        fact = profile_edits.edit_fact(
+            connection, old, text or old.text, about or old.about, now_ms
+        )
         announce_fact(connection, fact, now=now)
         return profile.describe_facts(connection, [fact])[0]
 
@@ -219,7 +221,7 @@ def export_command(
 
 
 def _find(connection: Connection, owner: str, user: str, id: str) -> ProfileRow:
-    found = profile.find_fact(connection, owners_named(connection, owner, user), id)
+    found = profile_edits.find_fact(connection, owners_named(connection, owner, user), id)
     if found is None:
         raise NotFound(f"{owner} has no memory {id}")
     return found

@@ -18,7 +18,7 @@ from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.debts import chapter_key
 from gateway.flows.papers import policies_of
 from gateway.jobs import queue
-from gateway.store import chapter_rows, documents, gist_rows, profile
+from gateway.store import chapter_rows, documents, gist_rows, profile_edits
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import ChapterRow, chapters, versions
 from gateway.store.conversations import jobs
@@ -270,4 +270,4 @@ def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: b
         owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
         showing = folds_showing(connection, owned, "profile", [fact.pk])
         documents.ask_anew(connection, {one.conversation_pk for one in showing})
-    profile.delete_fact(connection, fact, now_ms)
+    profile_edits.delete_fact(connection, fact, now_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from gateway.flows.views import ViewCache
-from gateway.store import documents, profile
+from gateway.store import documents, profile_edits
 from gateway.store.fold_rows import NONE, FoldRow
 from gateway.store.transcript import ConversationRow
 
@@ -25,7 +25,7 @@ def purge_unshown(
     old = NONE if before is None else before.shown
     gone = 0
     if set(old.profile) - set(after.shown.profile):
-        gone += profile.purge_deleted(connection, conversation.owner_pk)
+        gone += profile_edits.purge_deleted(connection, conversation.owner_pk)
     if set(old.documents) - set(after.shown.documents):
         gone += documents.purge_removed(connection, conversation.pk)
     if gone:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from gateway.flows.memory_edits import Hand, resummarize
 from gateway.flows.scrub_material import KINDS, Kind, Material, Span, policy_of
 from gateway.prompts.span import span_lines
-from gateway.store import chapter_rows, gist_rows, ledger, profile, quarantine
+from gateway.store import chapter_rows, gist_rows, ledger, profile_edits, quarantine
 from gateway.store.gist_rows import GistRow
 from gateway.store.ledger import EntryRow
 from policies.schema import Policy, PolicyFile
@@ -214,7 +214,7 @@ def _replace(connection: Connection, hand: Hand, finding: Finding, policy: Polic
     if finding.kind == "gist":
         return _replace_gist(connection, hand, finding)
     if finding.kind == "fact":
-        return profile.reject_fact(connection, finding.pk, hand.now_ms)
+        return profile_edits.reject_fact(connection, finding.pk, hand.now_ms)
     ledger.add_mark(
         connection,
         hand.conversation.pk,

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from gateway.flows.memory_edits import last_policy
 from gateway.flows.papers import policies_of
-from gateway.store import chapter_rows, gist_rows, ledger, profile
+from gateway.store import chapter_rows, gist_rows, ledger, profile_edits
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.gist_rows import GistRow
 from gateway.store.ledger import EntryRow, state_of
@@ -128,7 +128,7 @@ def _gists(
 
 
 def _facts(connection: Connection, conversation: ConversationRow) -> Iterator[Told]:
-    for fact in profile.learned_in(connection, conversation.pk):
+    for fact in profile_edits.learned_in(connection, conversation.pk):
         raw = connection.execute(
             select(messages.c.raw)
             .where(

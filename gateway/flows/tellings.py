@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 
 from gateway.flows.recorder import Draft
 from gateway.prompts.summary import PROMPT_VERSION
-from gateway.store import chapter_rows, profile
+from gateway.store import chapter_rows, profile_learning
 from gateway.store.chapter_entries import add_entries
 from gateway.store.origins import owner_of
-from gateway.store.profile import Told
+from gateway.store.profile_learning import Told
 
 
 def store_chapter(
@@ -47,4 +47,4 @@ def store_chapter(
     facts = draft.entries.facts
     if learns and facts and owner_pk is not None:
         told = [Told(fact.text, fact.about or None, pks[fact.line]) for fact in facts]
-        profile.learn(connection, owner_pk, conversation_pk, told, span=pks, now_ms=now_ms)
+        profile_learning.learn(connection, owner_pk, conversation_pk, told, span=pks, now_ms=now_ms)

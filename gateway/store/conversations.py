@@ -16,7 +16,7 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import versions
 from gateway.store.gist_rows import gists
-from gateway.store.profile import release_facts
+from gateway.store.profile_edits import release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
 from gateway.store.tables import AuxiliaryRequest, Job, KvWipe

@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from gateway.flows import memory_edits
 from gateway.flows.memory_edits import Hand
-from gateway.store import documents, ledger, notes, profile, search
+from gateway.store import documents, ledger, notes, profile, profile_edits, profile_learning, search
 from gateway.store.auxiliary import note_auxiliary
-from gateway.store.profile import Told
+from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.api.conftest import Opener
 from tests.gateway.api.test_conversations import files_of
@@ -40,11 +40,11 @@ def fill(connection: Connection, *, alias: str, word: str) -> tuple[Conversation
     )
     ledger.add_mark(connection, chat.pk, entry.pk, "pinned", origin="owner", now_ms=NOW)
     told = [Told(f"The user's word is {word}.", word, head.pk)]
-    profile.learn(connection, chat.owner_pk, chat.pk, told, span=[head.pk], now_ms=NOW)
+    profile_learning.learn(connection, chat.owner_pk, chat.pk, told, span=[head.pk], now_ms=NOW)
     (fact,) = [
         row for row in profile.active(connection, chat.owner_pk) if row.conversation_pk == chat.pk
     ]
-    profile.edit_fact(connection, fact, f"My word is {word}!", word, NOW)
+    profile_edits.edit_fact(connection, fact, f"My word is {word}!", word, NOW)
     documents.put_document(connection, chat.pk, word, f"{word} " * 2_000, NOW)
     body = {"text": f"{word} was said"}
     notes.add(

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.store import profile
-from gateway.store.profile import Told
+from gateway.store import profile_learning
+from gateway.store.profile_learning import Told
 from tests.gateway.api.conftest import Door, Opener
 from tests.gateway.api.test_conversations import files_of
 from tests.gateway.seeds import NOW, add_conversation, talk
@@ -204,7 +204,9 @@ async def test_what_was_learned_goes_with_its_conversation(opened: Opener, tmp_p
         chat, nodes = door.store.writing(add_conversation, talk(1), alias="chat-1")
         told = [Told("The user's word is ORCHID-7.", "word", nodes[0].pk)]
         span = [node.pk for node in nodes]
-        door.store.writing(profile.learn, chat.owner_pk, chat.pk, told, span=span, now_ms=NOW)
+        door.store.writing(
+            profile_learning.learn, chat.owner_pk, chat.pk, told, span=span, now_ms=NOW
+        )
         (one,) = (await door.get(PATH)).json()["memories"]
         assert (one["origin"], one["conversation"]) == ("model", chat.id)
         await send(door, "PATCH", f"{PATH}/{one['id']}", {"text": "My word is ORCHID-7!"})

@@ -12,8 +12,9 @@ from gateway.flows.erase import erase_conversation
 from gateway.flows.memory_edits import Hand
 from gateway.flows.recorder import Draft
 from gateway.flows.tellings import store_chapter
-from gateway.store import chapter_rows, documents, ledger, profile
-from gateway.store.profile import ProfileRow, Told
+from gateway.store import chapter_rows, documents, ledger, profile, profile_edits, profile_learning
+from gateway.store.profile import ProfileRow
+from gateway.store.profile_learning import Told
 from gateway.store.transcript import find_owner, node_by_pk
 from policies.ledger.values import Entries, Fact, Thread
 from policies.values import Span
@@ -46,7 +47,7 @@ def owner_pk(house: House) -> int:
 
 
 def add_fact(house: House, text: str, about: str | None = None) -> ProfileRow:
-    return house.store.writing(profile.add_fact, owner_pk(house), text, about, house.clock.ms)
+    return house.store.writing(profile_edits.add_fact, owner_pk(house), text, about, house.clock.ms)
 
 
 def hand(house: House, id: str, *, now: bool = False) -> Hand:
@@ -73,7 +74,7 @@ async def test_an_edit_waits_for_a_fold_or_is_asked_for_now(house: House) -> Non
     await house.say("hello", id="x")
     fact = add_fact(house, "I live in Kyoto.", "home")
     one = await house.say("hi there", id="a")
-    edit = (profile.edit_fact, fact, "I live in Nara.", "home", house.clock.ms)
+    edit = (profile_edits.edit_fact, fact, "I live in Nara.", "home", house.clock.ms)
     new = house.store.writing(*edit)
     two = await house.say("so", id="a")
     assert goes_on(one, two)
@@ -94,7 +95,7 @@ async def test_a_deleted_fact_stays_until_the_view_folds_and_then_goes(house: Ho
     two = await house.say("so", id="a")
     assert goes_on(one, two)
     assert "Kyoto" not in shown(await house.say("hi there", id="b"))
-    again = house.store.writing(profile.add_fact, owner_pk(house), "I like tea.", None, 1)
+    again = house.store.writing(profile_edits.add_fact, owner_pk(house), "I like tea.", None, 1)
     house.store.writing(memory_edits.announce_fact, again, now=True)
     three = await house.say("on", id="a")
     assert "I like tea." in shown(three)
@@ -114,7 +115,7 @@ async def test_a_deletion_asked_for_now_renews_those_that_show_it(house: House) 
 def learn(connection: Connection, house: House, id: str, text: str) -> None:
     chat = house.conversation(id)
     path = house.path(id)
-    profile.learn(
+    profile_learning.learn(
         connection,
         chat.owner_pk,
         chat.pk,

@@ -13,9 +13,9 @@ from gateway.flows import scrub, scrub_material
 from gateway.flows.memory_edits import Hand
 from gateway.flows.scrub import Finding
 from gateway.policy_file import parse_policies
-from gateway.store import chapter_rows, gist_rows, ledger, profile
+from gateway.store import chapter_rows, gist_rows, ledger, profile, profile_edits, profile_learning
 from gateway.store.memory_report import read_memory
-from gateway.store.profile import Told
+from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
 from policies.values import Span
 from tests.gateway.house import POLICIES, House, assistant, user
@@ -122,7 +122,7 @@ class Stored:
         ).id
 
     def learn(self, about: str, text: str) -> None:
-        profile.learn(
+        profile_learning.learn(
             self.connection,
             self.chat.owner_pk,
             self.chat.pk,
@@ -225,7 +225,7 @@ def test_what_the_owner_wrote_or_pinned_is_left_alone(house: House) -> None:
         pinned = ledger.entry_by_id(connection, stored.chat.pk, stored.entry("thread", refusal))
         assert pinned is not None
         ledger.add_mark(connection, stored.chat.pk, pinned.pk, "pinned", origin="owner", now_ms=NOW)
-        profile.add_fact(connection, stored.chat.owner_pk, refusal, None, NOW)
+        profile_edits.add_fact(connection, stored.chat.owner_pk, refusal, None, NOW)
         assert stored.find() == []
 
 
@@ -240,7 +240,7 @@ def test_a_text_that_was_changed_meanwhile_stays(house: House) -> None:
         stored.version(told, "owner")
         stored.gist(told, "owner")
         (fact,) = profile.active(connection, stored.chat.owner_pk)
-        profile.edit_fact(connection, fact, "My cat is Miso.", None, NOW)
+        profile_edits.edit_fact(connection, fact, "My cat is Miso.", None, NOW)
         assert stored.scrub(found) == []
         memory = stored.memory()
         assert (memory["chapters"][0]["text"], memory["gists"][0]["text"]) == (told, told)
@@ -252,7 +252,9 @@ def test_a_bad_fact_gives_way_to_the_one_before(house: House) -> None:
     with house.store._writer.begin() as connection:
         stored = Stored(connection, said, reply)
         stored.version(told)
-        own = profile.add_fact(connection, stored.chat.owner_pk, "My cat is Miso.", "cat", NOW - 9)
+        own = profile_edits.add_fact(
+            connection, stored.chat.owner_pk, "My cat is Miso.", "cat", NOW - 9
+        )
         stored.learn("cat", refusal)
         stored.scrub()
         assert [row.pk for row in profile.active(connection, stored.chat.owner_pk)] == [own.pk]

@@ -8,10 +8,18 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from gateway.store import documents, fold_rows, gist_rows, ledger, notes, profile
+from gateway.store import (
+    documents,
+    fold_rows,
+    gist_rows,
+    ledger,
+    notes,
+    profile_edits,
+    profile_learning,
+)
 from gateway.store.export import export_lines
 from gateway.store.fold_rows import Shown
-from gateway.store.profile import Told
+from gateway.store.profile_learning import Told
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, add_conversation, add_memory, talk
 
@@ -20,9 +28,9 @@ def write_out(connection: Connection) -> dict[str, list[dict[str, Any]]]:
     """By type, the lines of a conversation that has everything once or twice."""
     chat, nodes = add_conversation(connection, talk(3))
     add_memory(connection, chat, nodes)
-    own = profile.add_fact(connection, chat.owner_pk, "私はアンナ。", "name", NOW)
+    own = profile_edits.add_fact(connection, chat.owner_pk, "私はアンナ。", "name", NOW)
     told = [Told("Likes tea.", "drink", nodes[0].pk)]
-    profile.learn(connection, chat.owner_pk, chat.pk, told, span=[nodes[0].pk], now_ms=NOW)
+    profile_learning.learn(connection, chat.owner_pk, chat.pk, told, span=[nodes[0].pk], now_ms=NOW)
     row, _ = documents.put_document(connection, chat.pk, "rules", "静かに。", NOW)
     thread = ledger.add_entry(
         connection,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from gateway.store import profile, transcript
-from gateway.store.profile import ProfileRow, Told
+from gateway.store import profile, profile_edits, profile_learning, transcript
+from gateway.store.profile import ProfileRow
+from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House, assistant, user
 from tests.gateway.seeds import NOW, extend
@@ -38,7 +39,7 @@ class Chats:
         """told: (about, text, which of the nodes)."""
         facts = [Told(words, about, nodes[at].pk) for about, words, at in told]
         span = [node.pk for node in nodes]
-        return profile.learn(
+        return profile_learning.learn(
             self.connection, self.owner, chat.pk, facts, span=span, now_ms=self.now + 1
         )
 
@@ -51,7 +52,7 @@ class Chats:
         return row
 
     def drop(self, chat: ConversationRow) -> None:
-        profile.release_facts(self.connection, chat.pk)
+        profile_edits.release_facts(self.connection, chat.pk)
         self.connection.execute(text("DELETE FROM conversations WHERE pk = :pk"), {"pk": chat.pk})
 
 
@@ -80,7 +81,7 @@ def test_a_deleted_fact_is_not_learned_again_from_its_source(
     chat = chats.begin()
     nodes = chats.say(chat, said, "👍")
     assert chats.learn(chat, nodes, (about, fact, 0)) == 1
-    profile.delete_fact(chats.connection, chats.row(fact), NOW + 5)
+    profile_edits.delete_fact(chats.connection, chats.row(fact), NOW + 5)
     assert chats.active() == []
     for words in (fact, again):
         assert chats.learn(chat, nodes, (about, words, 0)) == 0
@@ -100,11 +101,11 @@ def test_the_text_of_a_deleted_fact_is_gone(chats: Chats) -> None:
     chat = chats.begin()
     nodes = chats.say(chat, "I have a cat")
     chats.learn(chat, nodes, ("pet", "The user has a cat.", 0))
-    profile.delete_fact(chats.connection, chats.row("The user has a cat."), NOW)
+    profile_edits.delete_fact(chats.connection, chats.row("The user has a cat."), NOW)
     (kept,) = chats.connection.execute(text("SELECT state, text, about FROM profile_facts")).all()
     assert tuple(kept) == ("deleted", "", None)
-    own = profile.add_fact(chats.connection, chats.owner, "I like tea.", None, NOW)
-    profile.delete_fact(chats.connection, own, NOW)
+    own = profile_edits.add_fact(chats.connection, chats.owner, "I like tea.", None, NOW)
+    profile_edits.delete_fact(chats.connection, own, NOW)
     assert chats.connection.execute(text("SELECT count(*) FROM profile_facts")).scalar() == 1
 
 
@@ -189,7 +190,7 @@ def test_a_deleted_fact_brings_nothing_older_back(chats: Chats) -> None:
     first = chats.say(one, "home is Kyoto")
     chats.learn(one, first, ("home", "Lives in Kyoto.", 0))
     chats.learn(two, chats.say(two, "home is Osaka", now=NOW + 9), ("home", "Lives in Osaka.", 0))
-    profile.delete_fact(chats.connection, chats.row("Lives in Osaka."), NOW)
+    profile_edits.delete_fact(chats.connection, chats.row("Lives in Osaka."), NOW)
     assert chats.active() == []
     chats.drop(two)
     assert chats.active() == []
@@ -214,7 +215,7 @@ def test_an_edit_is_a_row_and_a_re_summary_does_not_undo_it(chats: Chats) -> Non
     chats.learn(chat, nodes, ("age", "The user is 23.", 0))
     old = chats.row("The user is 23.")
     chats.now += 50
-    new = profile.edit_fact(chats.connection, old, "The user is 32.", "age", chats.now)
+    new = profile_edits.edit_fact(chats.connection, old, "The user is 32.", "age", chats.now)
     assert (new.replaces_pk, new.origin, new.conversation_pk) == (old.pk, "owner", chat.pk)
     assert [r.text for r in profile.profile_by_pk(chats.connection, [old.pk, new.pk])] == [
         "The user is 23.",
@@ -229,11 +230,21 @@ def test_an_edit_is_a_row_and_a_re_summary_does_not_undo_it(chats: Chats) -> Non
 
 def test_an_own_fact_stands_before_what_was_learned(chats: Chats) -> None:
     chat = chats.begin()
-    profile.add_fact(chats.connection, chats.owner, "Call me Ann.", None, NOW)
+    profile_edits.add_fact(chats.connection, chats.owner, "Call me Ann.", None, NOW)
     chats.learn(chat, chats.say(chat, "tea!"), ("drink", "The user likes tea.", 0))
     assert chats.active() == ["Call me Ann.", "The user likes tea."]
-    profile.add_fact(chats.connection, chats.owner, "I like coffee now.", "Drink", NOW)
+    profile_edits.add_fact(chats.connection, chats.owner, "I like coffee now.", "Drink", NOW)
     assert chats.active() == ["I like coffee now.", "Call me Ann."]
+
+
+def test_what_was_learned_is_the_owners_own_once_they_say_it(chats: Chats) -> None:
+    chat = chats.begin()
+    chats.learn(chat, chats.say(chat, "tea!"), ("drink", "Likes tea.", 0))
+    own = profile_edits.add_fact(chats.connection, chats.owner, "Likes tea.", "drink", NOW)
+    again = profile_edits.add_fact(chats.connection, chats.owner, "Likes tea.", "drink", NOW)
+    assert (own, chats.active()) == (again, ["Likes tea."])
+    chats.drop(chat)
+    assert chats.active() == ["Likes tea."]
 
 
 def test_a_source_outside_the_span_is_no_source(chats: Chats) -> None:
@@ -242,14 +253,14 @@ def test_a_source_outside_the_span_is_no_source(chats: Chats) -> None:
     facts = [Told("The user said two.", "", nodes[2].pk)]
     span = [nodes[0].pk, nodes[1].pk]
     arguments = (chats.connection, chats.owner, chat.pk, facts)
-    assert profile.learn(*arguments, span=span, now_ms=NOW) == 0
+    assert profile_learning.learn(*arguments, span=span, now_ms=NOW) == 0
 
 
 def test_lists_are_the_owners(chats: Chats) -> None:
     for number in range(5):
-        profile.add_fact(chats.connection, chats.owner, f"Fact ＃{number}", None, NOW)
+        profile_edits.add_fact(chats.connection, chats.owner, f"Fact ＃{number}", None, NOW)
     other = transcript.ensure_owner(chats.connection, "bob", "", NOW)
-    profile.add_fact(chats.connection, other, "Bob's", None, NOW)
+    profile_edits.add_fact(chats.connection, other, "Bob's", None, NOW)
     page, more = profile.list_facts(chats.connection, [chats.owner], limit=3)
     assert [row.text for row in page] == ["Fact ＃4", "Fact ＃3", "Fact ＃2"]
     page, end = profile.list_facts(chats.connection, [chats.owner], limit=3, before=more)
@@ -257,5 +268,5 @@ def test_lists_are_the_owners(chats: Chats) -> None:
     found, _ = profile.list_facts(chats.connection, None, words="FACT #3", limit=9)
     assert [row.text for row in found] == ["Fact ＃3"]
     fact = page[0]
-    assert profile.find_fact(chats.connection, [other], fact.id) is None
-    assert profile.find_fact(chats.connection, [chats.owner], fact.id) == fact
+    assert profile_edits.find_fact(chats.connection, [other], fact.id) is None
+    assert profile_edits.find_fact(chats.connection, [chats.owner], fact.id) == fact

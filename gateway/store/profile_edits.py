@@ -1,0 +1,201 @@
+"""The owner's hand over the profile. No function commits.
+
+A fact's text is never rewritten: an edit is a row of its own in the place of the old one. What is
+deleted keeps its text while a view shows it, and its digests as long as the conversation that told
+it, so that it is not learned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select, update
+
+from gateway.errors import Conflict
+from gateway.store.profile import (
+    COLUMNS,
+    ProfileRow,
+    all_of,
+    end_facts,
+    fold_text,
+    insert_fact,
+    profile_facts,
+    rows_by_pk,
+)
+from gateway.store.rows import record
+from gateway.store.shown import pks_shown
+from gateway.store.transcript import conversations
+
+
+def find_fact(
+    connection: Connection, owner_pks: Collection[int] | None, id: str
+) -> ProfileRow | None:
+    """An active fact by its id, among these owners' (None: everybody's)."""
+    statement = select(*COLUMNS).where(profile_facts.c.id == id, profile_facts.c.state == "active")
+    if owner_pks is not None:
+        statement = statement.where(profile_facts.c.owner_pk.in_(list(owner_pks)))
+    row = connection.execute(statement).first()
+    return None if row is None else record(ProfileRow, row)
+
+
+def add_fact(
+    connection: Connection, owner_pk: int, text: str, about: str | None, now_ms: int
+) -> ProfileRow:
+    """A fact in the owner's own words. What was known about the same gives way to it; what the
+    owner wrote already stays as it is."""
+    known = [row for row in all_of(connection, owner_pk) if row.state == "active"]
+    same = [row for row in known if fold_text(row.text) == fold_text(text)]
+    if about:
+        same += [row for row in known if fold_text(row.about or "") == fold_text(about)]
+    for row in same:
+        if (row.text, row.about, row.origin, row.source) == (text, about, "owner", None):
+            return row
+    pk = insert_fact(
+        connection,
+        owner_pk=owner_pk,
+        conversation_pk=None,
+        text=text,
+        about=about,
+        source=None,
+        origin="owner",
+        state="active",
+        replaces_pk=same[0].pk if same else None,
+        created_ms=now_ms,
+        ended_ms=None,
+    )
+    end_facts(connection, [row.pk for row in same[:1]], "replaced", now_ms)
+    return rows_by_pk(connection, [pk])[0]
+
+
+def edit_fact(
+    connection: Connection, fact: ProfileRow, text: str, about: str | None, now_ms: int
+) -> ProfileRow:
+    """The fact in other words, as a row of its own. What was learned in a conversation still goes
+    with it, also when its owner mended the wording."""
+    pk = insert_fact(
+        connection,
+        owner_pk=fact.owner_pk,
+        conversation_pk=fact.conversation_pk,
+        text=text,
+        about=about,
+        source=fact.source,
+        origin="owner",
+        state="active",
+        replaces_pk=fact.pk,
+        created_ms=now_ms,
+        ended_ms=None,
+    )
+    end_facts(connection, [fact.pk], "replaced", now_ms)
+    return rows_by_pk(connection, [pk])[0]
+
+
+def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileRow:
+    """The fact that this one took the place of, in its place again. Raises Conflict where there is
+    none, or its text is gone."""
+    before = [row for row in rows_by_pk(connection, [fact.replaces_pk or 0]) if row.text]
+    if not before:
+        raise Conflict("Nothing stood in the place of this memory before.")
+    return edit_fact(connection, fact, before[0].text, before[0].about, now_ms)
+
+
+def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int) -> None:
+    """Delete a fact with all that it took the place of.
+
+    Their digests stay with the conversations that told them, so that it is not learned again. A
+    text that views still show stays until they fold, any other is gone at once.
+    """
+    chain = _chain(connection, fact)
+    end_facts(connection, [row.pk for row in chain], "deleted", now_ms)
+    purge_deleted(connection, fact.owner_pk)
+
+
+def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]:
+    """The active facts that a model told of this conversation, oldest first."""
+    rows = connection.execute(
+        select(*COLUMNS)
+        .where(
+            profile_facts.c.conversation_pk == conversation_pk,
+            profile_facts.c.state == "active",
+            profile_facts.c.origin == "model",
+        )
+        .order_by(profile_facts.c.pk)
+    )
+    return [record(ProfileRow, row) for row in rows]
+
+
+def reject_fact(connection: Connection, pk: int, now_ms: int) -> bool:
+    """Take a bad fact out of the profile: it is not learned again, and what it took the place of
+    stands again. False where it was not active any more."""
+    found = [row for row in rows_by_pk(connection, [pk]) if row.state == "active"]
+    for row in found:
+        end_facts(connection, [row.pk], "deleted", now_ms)
+        connection.execute(
+            update(profile_facts)
+            .where(profile_facts.c.pk == row.replaces_pk, profile_facts.c.state == "replaced")
+            .values(state="active", ended_ms=None)
+        )
+        purge_deleted(connection, row.owner_pk)
+    return bool(found)
+
+
+def _chain(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
+    """A fact and what it took the place of, newest first."""
+    by_pk = {row.pk: row for row in all_of(connection, fact.owner_pk)}
+    chain, at = [], by_pk.get(fact.pk)
+    while at is not None and at not in chain:
+        chain.append(at)
+        at = by_pk.get(at.replaces_pk or 0)
+    return chain
+
+
+def purge_deleted(connection: Connection, owner_pk: int) -> int:
+    """Empty the deleted facts of an owner that no view shows any more; how many there were. Those
+    that nothing could teach again go as a whole."""
+    waiting = [row for row in all_of(connection, owner_pk) if row.state == "deleted" and row.text]
+    if not waiting:
+        return 0
+    owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
+    shown = pks_shown(connection, owned, "profile", [row.pk for row in waiting])
+    gone = [row for row in waiting if row.pk not in shown]
+    taught = [row.pk for row in gone if row.source is not None]
+    connection.execute(
+        update(profile_facts).where(profile_facts.c.pk.in_(taught)).values(text="", about=None)
+    )
+    unsourced = [row.pk for row in gone if row.source is None]
+    connection.execute(delete(profile_facts).where(profile_facts.c.pk.in_(unsourced)))
+    return len(gone)
+
+
+def release_facts(connection: Connection, conversation_pk: int) -> None:
+    """Before a conversation is deleted, and with it what was learned there: what stands behind such
+    a fact and was told elsewhere takes its place."""
+    rows = connection.execute(
+        select(*COLUMNS)
+        .where(profile_facts.c.conversation_pk == conversation_pk)
+        .order_by(profile_facts.c.pk)
+    ).all()
+    going = {row.pk: row for row in rows}
+    for row in rows:
+        behind = _behind(row, going)
+        moved = connection.execute(
+            update(profile_facts)
+            .where(profile_facts.c.replaces_pk == row.pk)
+            .where(profile_facts.c.pk.not_in(list(going)))
+            .values(replaces_pk=behind)
+        ).rowcount
+        if row.state == "active" and behind is not None and not moved:
+            connection.execute(
+                update(profile_facts)
+                .where(profile_facts.c.pk == behind, profile_facts.c.state == "replaced")
+                .values(state="active", ended_ms=None)
+            )
+
+
+def _behind(row: Row[Any], going: dict[int, Row[Any]]) -> int | None:
+    """What a fact took the place of, and does not go with it."""
+    at, seen = row.replaces_pk, set[int]()
+    while at in going and at not in seen:
+        seen.add(at)
+        at = going[at].replaces_pk
+    return None if at in going else at
