@@ -13,12 +13,15 @@ from gateway.flows.memory_edits import Hand
 from gateway.flows.recorder import Draft
 from gateway.flows.tellings import store_chapter
 from gateway.store import chapter_rows, documents, ledger, profile, profile_edits, profile_learning
+from gateway.store.memory_report import read_memory
 from gateway.store.profile import ProfileRow
 from gateway.store.profile_learning import Told
 from gateway.store.transcript import find_owner, node_by_pk
 from policies.ledger.values import Entries, Fact, Thread
 from policies.values import Span
 from tests.gateway.house import House, Said
+
+Gist = dict[str, Any]
 
 FACTS = [
     "I live in Kyoto.",
@@ -250,3 +253,46 @@ async def test_what_its_owner_deleted_does_not_come_back_with_a_re_summary(house
     store("The user lives in Kyoto.", "home", "Who is at the door?")
     assert (live("fact"), live("thread")) == ([], ["Who is at the door?"])
     assert house.store.reading(profile.active, owner_pk(house)) == []
+
+
+async def show_a_gist(house: House, id: str) -> tuple[Said, Gist]:
+    """Talk until a view shows a gist; the prompt that does, and the gist's newest version."""
+    for number in range(120):
+        said = await house.say(f"{number} " + "word " * 60, id=id)
+        house.write_chapters()
+        house.write_gists()
+        if "Gist to" in shown(said):
+            chat = house.conversation(id)
+            memory = house.store.reading(read_memory, chat, default_policy="small")
+            return said, memory["gists"][-1]
+    raise AssertionError("no gist was ever shown")
+
+
+async def test_an_owners_gist_enters_at_a_fold_and_is_undone(house: House) -> None:
+    before, gist = await show_a_gist(house, "a")
+    edit = (memory_edits.edit_gist, hand(house, "a"), gist["id"], "THE OWNER'S GIST")
+    house.store.writing(*edit)
+    same = await house.say("so", id="a")
+    assert goes_on(before, same)
+    house.store.writing(memory_edits.edit_gist, hand(house, "a", now=True), *edit[2:])
+    edited = shown(await house.say("and", id="a"))
+    assert ("THE OWNER'S GIST" in edited, gist["text"] in edited) == (True, False)
+    undo = (hand(house, "a", now=True), gist["id"], None)
+    house.store.writing(memory_edits.undo_gist, *undo, major=False)
+    assert gist["text"] in shown(await house.say("on", id="a"))
+
+
+async def test_a_major_gc_that_is_undone_gives_its_chapters_back(house: House) -> None:
+    before, gist = await show_a_gist(house, "a")
+    chat = house.conversation("a")
+    covered = [
+        row
+        for row in house.store.reading(chapter_rows.all_chapters, chat.pk)
+        if row.text and row.text not in shown(before)
+    ]
+    assert covered
+    undo = (hand(house, "a", now=True), gist["id"], None)
+    house.store.writing(memory_edits.undo_gist, *undo, major=False)
+    after = shown(await house.say("and", id="a"))
+    assert gist["text"] not in after
+    assert all(str(row.text) in after for row in covered)
