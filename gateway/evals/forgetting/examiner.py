@@ -10,7 +10,7 @@ from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.evals.forgetting import exam
 from gateway.evals.forgetting.exam import Asked, Question
-from gateway.evals.forgetting.facts import Fact, fold_text, spread
+from gateway.evals.forgetting.facts import Fact, ask_about, fold_text
 from gateway.evals.forgetting.state import Recorded, RunStopped, State
 from gateway.prompts.summary import render_lines
 from policies.budget import first_ratio
@@ -75,7 +75,7 @@ class CodeExaminer:
     _asked: dict[str, Fact] = field(default_factory=dict)
 
     async def write(self, key: str, span: int, lines: Sequence[Line]) -> list[Question]:
-        chosen = spread(self.facts[span], self.count)
+        chosen = ask_about(self.facts[span], self.count)
         self.tally.missing += self.count - len(chosen)
         self._asked.update((fact.question, fact) for fact in chosen)
         return [Question(fact.question, fact.answer) for fact in chosen]

@@ -1,6 +1,6 @@
 """Distinctive statements of spans, found without a model.
 
-A statement is what one sentence of one speaker says with words that stand in no other span of the
+A statement is what one sentence of one speaker says with words that stand nowhere else in the
 conversation: where these words stand, the statement is remembered.
 """
 
@@ -15,7 +15,9 @@ from gateway.backends.scripted_texts import VOICES
 from policies.values import Line
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
-_MOST_WORDS = 3
+_MOST_WORDS = 4
+_MOST_KEYS = 3
+_FILLED = 0.8
 _ASKS = {
     "en": "What did {who} say about {cue}?",
     "ja": "{who}は{cue}について何と言いましたか。",
@@ -28,22 +30,28 @@ _ASKS = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """words: distinctive ones of one sentence, the first ones to ask by, the last to answer with.
-    number: its place in the conversation, from 0."""
+    """words: telling ones of one sentence. keys: those of them that stand in the conversation once;
+    the last of them is what is asked for. number: its place in the conversation, from 0."""
 
-    span: int
     number: int
     who: str
     words: tuple[str, ...]
+    keys: tuple[str, ...]
     language: str
 
     @property
+    def is_askable(self) -> bool:
+        """Whether a question can name what it is about: a key beside the answer."""
+        return len(self.keys) > 1
+
+    @property
     def question(self) -> str:
-        return _ASKS[self.language].format(who=self.who, cue=_join(self.words[:-1], self.language))
+        cues = [word for word in self.words if word != self.answer]
+        return _ASKS[self.language].format(who=self.who, cue=_join(cues, self.language))
 
     @property
     def answer(self) -> str:
-        return self.words[-1]
+        return self.keys[-1]
 
     @property
     def sentence(self) -> str:
@@ -54,7 +62,7 @@ class Fact:
 
     def stands_in(self, text: str) -> bool:
         """Whether a text (folded) still holds the statement."""
-        return all(fold_text(word) in text for word in self.words)
+        return all(fold_text(key) in text for key in self.keys)
 
 
 def _join(words: Sequence[str], language: str) -> str:
@@ -68,34 +76,37 @@ def fold_text(text: str) -> str:
 
 
 def find_facts(spans: Sequence[Sequence[Line]], languages: Sequence[str]) -> list[list[Fact]]:
-    """For each span its statements in order. The words of each stand in its own span only."""
-    texts = [fold_text("\n".join(line.text for line in lines)) for lines in spans]
+    """For each span its statements in order."""
+    whole = fold_text("\n".join(line.text for lines in spans for line in lines))
     found: list[list[Fact]] = []
     number = 0
-    for place, lines in enumerate(spans):
-        others = "\n".join(text for at, text in enumerate(texts) if at != place)
+    for lines, language in zip(spans, languages, strict=True):
         told: list[Fact] = []
-        for who, words in _statements(lines, languages[place], others):
-            told.append(Fact(place, number, who, words, languages[place]))
+        for who, words, keys in _statements(lines, language, whole):
+            told.append(Fact(number, who, words, keys, language))
             number += 1
         found.append(told)
     return found
 
 
 def _statements(
-    lines: Sequence[Line], language: str, others: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    used: set[str] = set()
+    lines: Sequence[Line], language: str, whole: str
+) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """(speaker, words, keys) of each sentence with a key. A word of the phrases that statements are
+    told with is none."""
+    phrases = fold_text("\n".join(VOICES[language].told))
     for line in lines:
         for sentence in _SENTENCE.findall(line.text):
-            words: list[str] = []
-            for word in telling_words(sentence, language):
-                folded = fold_text(word)
-                if folded not in used and folded not in others:
-                    words.append(word)
-                    used.add(folded)
-            if len(words) > 1:
-                yield line.speaker, tuple(words[:_MOST_WORDS])
+            words = dict.fromkeys(telling_words(sentence, language))
+            keys = [
+                word
+                for word in words
+                if whole.count(fold_text(word)) == 1 and fold_text(word) not in phrases
+            ][:_MOST_KEYS]
+            if keys:
+                others = [word for word in words if word not in keys][: _MOST_WORDS - len(keys)]
+                kept = tuple(word for word in words if word in keys or word in others)
+                yield line.speaker, kept, tuple(keys)
 
 
 def spread(facts: Sequence[Fact], most: int) -> list[Fact]:
@@ -105,12 +116,20 @@ def spread(facts: Sequence[Fact], most: int) -> list[Fact]:
     return [facts[place * len(facts) // most] for place in range(most)]
 
 
+def ask_about(facts: Sequence[Fact], count: int) -> list[Fact]:
+    """So many statements of a span to ask about; fewer where it has not so many."""
+    return spread([fact for fact in facts if fact.is_askable], count)
+
+
 def thin(facts: Sequence[Sequence[Fact]], keep: float, length: int) -> list[list[Fact]]:
     """So many of each span's statements that the kept share of them fills four fifths of a text
-    of this length: then it is the share that decides what is kept, not the length."""
+    of this length: then it is the share that decides what is kept, and neither the length nor the
+    judge, who takes no text that is much too short."""
     thinned = []
     for told in facts:
         cost = sum(len(fact.sentence) + 1 for fact in told) / max(1, len(told))
-        most = int(0.8 * length / (keep * cost)) if told else 0
-        thinned.append(spread(told, max(1, most)))
+        most = max(1, int(_FILLED * length / (keep * cost))) if told else 0
+        asked = spread([fact for fact in told if fact.is_askable], most)
+        others = spread([fact for fact in told if not fact.is_askable], most - len(asked))
+        thinned.append(sorted([*asked, *others], key=lambda fact: fact.number))
     return thinned

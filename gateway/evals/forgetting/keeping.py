@@ -30,7 +30,7 @@ class Keeper:
     off_reason: str | None = None
 
     def __init__(self, facts: Sequence[Fact], keep: float, seed: int) -> None:
-        self._facts = [(fact, [fold_text(word) for word in fact.words]) for fact in facts]
+        self._facts = [(fact, [fold_text(word) for word in fact.keys]) for fact in facts]
         self._keep = keep
         self._seed = seed
 
