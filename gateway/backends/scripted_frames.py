@@ -34,7 +34,7 @@ def write_lists(task: Task, digest: bytes) -> dict[str, list[Any]]:
     """The lists of a frame, by their keys."""
     spoken = list(_read(task.record))
     names = list(dict.fromkeys(said.who for said in spoken))
-    user = next((name for name in names if name in task.instruction), "")
+    user = next((name for name in names if _is_named(name, task.instruction)), "")
     other = next((name for name in names if name != user), "")
     told = [said for said in spoken if not said.asks and not said.aside and _is_telling(said, task)]
     own = [said for said in told if said.who == user]
@@ -77,6 +77,13 @@ def _read(record: str) -> Iterator[_Spoken]:
             bare = sentence.strip()
             if who and 8 <= len(bare) <= _LONGEST:
                 yield _Spoken(who, bare, aside)
+
+
+def _is_named(name: str, instruction: str) -> bool:
+    """Whether an instruction speaks of somebody: it names the user as the record does."""
+    if name.isascii():
+        return re.search(rf"\b{re.escape(name)}\b", instruction) is not None
+    return name in instruction
 
 
 def _is_telling(said: _Spoken, task: Task) -> bool:
