@@ -37,6 +37,7 @@ _EXPOSED = ", ".join(
         "x-foldgate-view",
         "x-foldgate-migration",
         "x-foldgate-dropped-params",
+        "x-foldgate-lookups-failed",
     )
 ).encode()
 _ALWAYS = (

@@ -60,6 +60,8 @@ def turn_headers(served: Served) -> list[tuple[bytes, bytes]]:
     ]
     if prepared.begun.progress is not None:
         headers.append((b"x-foldgate-migration", str(prepared.begun.progress).encode()))
+    if failed := prepared.begun.question.answers.failed:
+        headers.append((b"x-foldgate-lookups-failed", ", ".join(failed).encode()))
     return [*headers, *_dropped(prepared.dropped)]
 
 

@@ -242,9 +242,6 @@ def passage_line(passage: Passage, language: Language | None) -> Line:
     return Line(passage.text, str(passage.depth), iso(passage.created_ms)[:10], who)
 
 
-def index_past(
-    connection: Connection, conversation_pk: int, fold: FoldRow, limit: int = MOST_INDEXED
-) -> int:
-    """Index what a fold has taken out of the view, oldest first; how many messages it were.
-    `limit` of them: more may be left."""
-    return search.index_path(connection, conversation_pk, fold.border_pk, limit=limit)
+def index_past(connection: Connection, conversation_pk: int, fold: FoldRow) -> None:
+    """Index what a fold has taken out of the view, oldest first, as far as a turn can wait."""
+    search.index_path(connection, conversation_pk, fold.border_pk, limit=MOST_INDEXED)
