@@ -189,7 +189,7 @@ class GistAssignment:
         from policies.judge.verdict import reject
 
         verdict = judge_gist(
-            output, self.notes, finish_reason=finish_reason, asked_chars=asked_chars
+            output, self.quoted, finish_reason=finish_reason, asked_chars=asked_chars
         )
         if not verdict.accepted:
             return verdict

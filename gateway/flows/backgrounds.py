@@ -89,9 +89,16 @@ def read_background(connection: Connection, shown: Shown) -> Background:
         return NOTHING
     return _background(
         documents.documents_by_pk(connection, shown.documents),
-        profile.profile_by_pk(connection, shown.profile),
+        _read_facts(connection, shown.profile),
         *_read_entries(connection, (shown.pins, shown.open, shown.closed)),
     )
+
+
+def _read_facts(connection: Connection, pks: Sequence[int]) -> list[ProfileRow]:
+    from policies.judge import is_refusal
+
+    rows = profile.profile_by_pk(connection, pks)
+    return [row for row in rows if row.origin != "model" or not is_refusal(row.text)]
 
 
 def _read_entries(
@@ -161,11 +168,11 @@ def _choose_entries(
     told = ledger.pinned(*where, up_to_depth=border)
     pins, room = _fit(told, lambda row: _pinned(row).cost, room)
     held = {row.pk for row in pins}
-    threads = [row for row in ledger.open_threads(*where, up_to_depth=border) if row.pk not in held]
-    threads.sort(key=lambda row: (row.last_depth > covered, -row.last_depth, -row.pk))
-    opened, room = _fit(threads, lambda row: _thread(row).cost, room)
-    limit = place.policy.ledger.closed
-    ended = ledger.closed_threads(*where, up_to_depth=border, limit=limit) if limit else []
+    threads = ledger.read_threads(*where, up_to_depth=border)
+    waiting = [row for row in threads.open if row.pk not in held]
+    waiting.sort(key=lambda row: (row.last_depth > covered, -row.last_depth, -row.pk))
+    opened, room = _fit(waiting, lambda row: _thread(row).cost, room)
+    ended = threads.closed[: place.policy.ledger.closed]
     closed, _ = _fit(ended, lambda row: _thread(row).cost, room)
     return pins, sorted(opened, key=_number), sorted(closed, key=_number)
 

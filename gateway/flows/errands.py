@@ -232,8 +232,9 @@ class Errands:
 
     async def _look_ahead(self, job: JobRow) -> None:
         """After a text that no view shows yet: the next one that its view will need. Where this is
-        broken off, the next turn does it."""
-        policy = self._ctx.policies.file.policies.get(job.payload.get("ahead", ""))
+        broken off, the next turn or the next fold does it."""
+        name = job.payload.get("ahead", job.policy if job.kind == "gist" else "")
+        policy = self._ctx.policies.file.policies.get(name)
         if policy is not None:
             now_ms = self._ctx.clock.now_ms()
             await self._ctx.store.write(

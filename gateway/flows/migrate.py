@@ -34,7 +34,7 @@ from gateway.store.origins import find_origin
 from gateway.store.transcript import Node
 from policies.backlog import is_warm, plan_backlog, plan_warm
 from policies.budget import limits_of
-from policies.generations import plan_gist_ahead
+from policies.generations import plan_gist_ahead, plan_major
 from policies.schema import Policy
 from policies.values import Debt, Limits, Mark
 
@@ -143,6 +143,19 @@ def _plan_ahead(rows: MemoryRows, limits: Limits) -> _Ahead | None:
     return _Ahead(gist, [rows.rows[index] for index in major.chapters])
 
 
+def _plan_more(rows: MemoryRows, limits: Limits) -> _Ahead | None:
+    """The next gist over what is shown, where the last one has not made the stack small enough:
+    a fold may add more chapters than a single major GC takes away."""
+    state = rows.state()
+    major = plan_major(limits, state.gist, state.stack)
+    return None if major is None else _Ahead(rows.gist, [rows.stack[i] for i in major.chapters])
+
+
+def _is_undone(connection: Connection, conversation_pk: int, policy: str, ahead: _Ahead) -> bool:
+    last_pk = ahead.chapters[-1].last_pk
+    return gist_rows.retired_at(connection, conversation_pk, policy, last_pk) is not None
+
+
 def plan_next_gist(
     connection: Connection,
     conversation_pk: int,
@@ -150,7 +163,8 @@ def plan_next_gist(
     payload: Mapping[str, Any],
     now_ms: int,
 ) -> None:
-    """After a text that was made ahead of a view: ask for the gist of what has become too much.
+    """After a text that no view shows yet: ask for the gist of what has become too much, in a view
+    that is made ahead of all its chapters, else of those that its newest fold shows.
 
     payload: of the job that wrote it.
     """
@@ -164,8 +178,8 @@ def plan_next_gist(
     if _find_gist_job(connection, conversation_pk, policy.name, head) is not None:
         return
     rows = load_memory(connection, conversation_pk, policy.name, head, fold)
-    ahead = _plan_ahead(rows, limits)
-    if ahead is None:
+    ahead = _plan_ahead(rows, limits) if "ahead" in payload else _plan_more(rows, limits)
+    if ahead is None or _is_undone(connection, conversation_pk, policy.name, ahead):
         return
     more = {key: payload[key] for key in ("ahead", "to") if key in payload}
     order = Order(conversation_pk, policy.name, now_ms, now_ms, more)

@@ -127,31 +127,46 @@ class Path:
         return self.holds(mark.last_pk, mark.last_depth)
 
 
-def open_threads(
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The threads of one path at one depth: open by number, closed newest first."""
+
+    open: list[EntryRow]
+    closed: list[EntryRow]
+
+
+def read_threads(
     connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
-) -> list[EntryRow]:
-    """The threads that are open on the path to head after the message at depth `up_to_depth`:
-    opened by a chapter that ends there at the latest, and resolved by none that does. By number."""
+) -> Threads:
+    """The threads on the path to head after the message at depth `up_to_depth`: opened by a chapter
+    that ends there at the latest; closed by one that does."""
     states = states_on_path(
         connection, conversation_pk, head, up_to_depth=up_to_depth, kinds=["thread"]
     )
-    rows = [state.row for state in states if state.is_live]
-    return sorted(rows, key=lambda row: (row.number or 0, row.pk))
-
-
-def closed_threads(
-    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int, limit: int
-) -> list[EntryRow]:
-    """As `open_threads`, the ones that were closed last, newest first, `limit` at most."""
-    states = states_on_path(
-        connection, conversation_pk, head, up_to_depth=up_to_depth, kinds=["thread"]
-    )
+    live = [state.row for state in states if state.is_live]
     closed = [
         (state.closed.last_depth or state.row.last_depth, state.closed.pk, state.row)
         for state in states
         if state.closed is not None and state.deleted is None
     ]
-    return [row for _, _, row in sorted(closed, key=lambda item: item[:2], reverse=True)[:limit]]
+    return Threads(
+        sorted(live, key=lambda row: (row.number or 0, row.pk)),
+        [row for _, _, row in sorted(closed, key=lambda item: item[:2], reverse=True)],
+    )
+
+
+def open_threads(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
+) -> list[EntryRow]:
+    """Those of `read_threads` that are open."""
+    return read_threads(connection, conversation_pk, head, up_to_depth=up_to_depth).open
+
+
+def closed_threads(
+    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int, limit: int
+) -> list[EntryRow]:
+    """Those of `read_threads` that were closed last, `limit` at most."""
+    return read_threads(connection, conversation_pk, head, up_to_depth=up_to_depth).closed[:limit]
 
 
 def pinned(
