@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gateway.cli.eval_audit import audit_command
 from gateway.cli.eval_forgetting import forgetting_command
 from gateway.cli.eval_recall import recall_command
 from gateway.cli.options import json_option, print_json
@@ -22,6 +23,7 @@ def eval_group() -> None:
 
 eval_group.add_command(recall_command)
 eval_group.add_command(forgetting_command)
+eval_group.add_command(audit_command)
 
 
 @eval_group.command("judge")

@@ -98,11 +98,16 @@ def find_claimed(prose: str, lines: Sequence[Line]) -> list[str]:
 
 def is_claim_as_fact(about: str, text: str, lines: Sequence[Line]) -> bool:
     """Whether a fact of the user's is borne out by what a character said, and not by the user."""
-    if ground(Beside(facts=((about, text),)), lines).facts:
+    if is_own_fact(about, text, lines):
         return False
     speakers = dict.fromkeys(line.speaker for line in lines if line.role not in _NO_CHARACTERS)
     claims = tuple((speaker, "", text, "") for speaker in speakers)
     return bool(ground(Beside(claims=claims), lines).claims)
+
+
+def is_own_fact(about: str, text: str, lines: Sequence[Line]) -> bool:
+    """Whether the user's own words bear a fact out."""
+    return bool(ground(Beside(facts=((about, text),)), lines).facts)
 
 
 def is_ended(thread: str, prose: str) -> bool:

@@ -31,8 +31,8 @@ Write {count} exam questions about what this conversation tells: who, what, wher
 why. Each question
 - names the people and things that it is about, so that somebody understands it who reads nothing \
 else;
-- has exactly one short answer, of at most twelve words, that stands in the conversation: a name, a \
-place, a number, a date, a thing, a reason;
+- has exactly one short answer, of at most twelve words, that stands in the conversation: a name, \
+a place, a number, a date, a thing, a reason;
 - does not give its answer away.
 Spread them over the whole conversation, no two about the same thing. Write questions and answers \
 in the language of the conversation.
