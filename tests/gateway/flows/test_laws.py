@@ -14,19 +14,22 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.folds import Foreseen, foresee_fold, sizes
 from gateway.flows.memories import show_memory
+from gateway.flows.notes import read_notes, spent_chars, tail_messages
 from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.flows.views import ViewCache
-from gateway.prompts.view import Tail, TailMessage, assemble
+from gateway.prompts.notes import own_words
+from gateway.prompts.view import Tail, assemble
 from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import Node, node_by_pk
 from gateway.wire.json_text import dump_bytes, loads
+from policies.schema import Policy
 from tests.gateway.house import (
     House,
     Say,
@@ -54,6 +57,7 @@ policies:
 models:
   foldgate: {tiers: [{backend: local, policy: small}]}
 """
+RECALLING = POLICIES.replace("budget: 0", "budget: 330")
 
 
 @dataclass
@@ -84,10 +88,12 @@ class Shown:
 class Laws(RuleBasedStateMachine):
     """One database, three clients of two owners."""
 
+    policies = POLICIES
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.house = House(Path(self.folder.name), POLICIES)
+        self.house = House(Path(self.folder.name), self.policies)
         self.loop = asyncio.new_event_loop()
         self.words = itertools.count(1)
         self.shown: dict[str, Shown] = {}
@@ -96,6 +102,8 @@ class Laws(RuleBasedStateMachine):
         self.versions: dict[int, str] = {}
 
     def teardown(self) -> None:
+        if left := asyncio.all_tasks(self.loop):  # indexing behind the turns
+            self.run(_wait_for(left))
         self.loop.close()
         self.house.store.close()
         self.folder.cleanup()
@@ -121,7 +129,8 @@ class Laws(RuleBasedStateMachine):
     )
     def say(self, who: int, size: int, ending: str, reply: int) -> None:
         client = self.clients[who]
-        new = user(f"{client.mark} {next(self.words)} " + "ab " * (size // 3))
+        number = next(self.words)
+        new = user(f"{client.mark} {number} thing{number} " + "ab " * (size // 3))
         self._turn(client, [new], ending, reply)
 
     @rule(
@@ -254,6 +263,14 @@ class Laws(RuleBasedStateMachine):
     def restart(self) -> None:
         self.house.restart()
 
+    @rule(who=st.integers(0, 2), number=st.integers(1, 60), upkeep=st.booleans())
+    def ask_about_the_past(self, who: int, number: int, upkeep: bool) -> None:
+        client = self.clients[who]
+        question = f"{client.mark} {next(self.words)} what of thing{number} and thing{number + 3}?"
+        self._turn(client, [user(question)], "whole", 60)
+        if upkeep:
+            self.house.write_chapters()
+
     # -- what must hold -------------------------------------------------------------------------
 
     def _look_during_call(self, client: Client) -> None:
@@ -294,7 +311,8 @@ class Laws(RuleBasedStateMachine):
     def _check_first_view(self, begun: Begun, heard: tuple[bytes, ...]) -> None:
         asked, fold = begun.asked, begun.fold
         older = self._view_before(asked)
-        total = sum(sizes(fold, asked))
+        total = self._total(fold, asked)
+        assert total == sum(sizes(fold, asked)) + begun.noted.chars
         assert total < CEILING or begun.border == 0 or self._only_newest_is_left(asked, fold)
         if older is None:
             return
@@ -308,9 +326,9 @@ class Laws(RuleBasedStateMachine):
         assert asked.opens or fold.kind == "cut"
         if fold.kind == "fold":
             old = self._fold(older.fold)
-            assert sum(sizes(old, asked)) - self._newest_chars(asked) > START
+            assert self._total(old, asked) - self._newest_chars(asked) > START
         else:
-            assert sum(sizes(self._fold(older.fold), asked)) >= CEILING
+            assert self._total(self._fold(older.fold), asked) >= CEILING
 
     def _check_foreseen(self, turn: Turn) -> None:
         """A fold was known before its message came, and one that was known comes; but for a message
@@ -324,7 +342,7 @@ class Laws(RuleBasedStateMachine):
             head = transcript.path_between(connection, asked.pk, asked.depth - 2)[0]
             site = site_of(begun, setting, node_by_pk(connection, head.pk), begun.ratio, 0)
             before = fold_rows.deepest_fold(connection, begun.conversation.pk, "small", site.head)
-            return foresee_fold(connection, site, before), sum(sizes(before, asked))
+            return foresee_fold(connection, site, before), _total(connection, before, asked)
 
         foreseen, total = self.house.store.reading(foresee)
         if fold is not None and fold.at_pk == asked.pk:
@@ -341,6 +359,9 @@ class Laws(RuleBasedStateMachine):
             if row.id in self.shown:
                 return self.shown[row.id]
         return None
+
+    def _total(self, fold: FoldRow | None, asked: Node) -> int:
+        return self.house.store.reading(_total, fold, asked)
 
     def _fold(self, pk: int | None) -> FoldRow | None:
         return None if pk is None else self.house.store.reading(fold_rows.fold_by_pk, pk)
@@ -379,8 +400,9 @@ class Laws(RuleBasedStateMachine):
         assert depths == list(range(1, begun.asked.depth + 1))
         tail = self.house.store.reading(transcript.path_between, begun.asked.pk, begun.border)
         assert begun.border == 0 or tail[0].opens
+        shown = [dump_bytes(_without_notes(loads(message))) for message in heard]
         for row in tail:
-            assert dump_bytes(loads(row.raw)) in heard or loads(row.raw)["content"] == ""
+            assert dump_bytes(loads(row.raw)) in shown or loads(row.raw)["content"] == ""
 
     @invariant()
     def the_transcript_only_grows(self) -> None:
@@ -450,16 +472,64 @@ def _calls(text: str) -> Say:
     return assistant(text, tool_calls=[call_of("t1")])
 
 
+async def _wait_for(tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks)
+
+
+def _without_notes(message: Say) -> Say:
+    content = message.get("content")
+    return {**message, "content": own_words(content)} if isinstance(content, str) else message
+
+
+def _total(connection: Connection, fold: FoldRow | None, asked: Node) -> int:
+    """Memory, verbatim and notes."""
+    (conversation_pk,) = connection.execute(
+        text("SELECT conversation_pk FROM messages WHERE pk = :pk"), {"pk": asked.pk}
+    ).one()
+    policy = Policy(name="small")
+    spent = spent_chars(connection, conversation_pk, policy, fold, asked)
+    return sum(sizes(fold, asked)) + spent
+
+
 def _render(connection: Connection, shown: Shown, leads: list[tuple[int, Say]]) -> Any:
     """The prompt from the rows alone, with nothing remembered."""
     fold = fold_rows.deepest_fold(connection, shown.conversation_pk, "small", shown.asked)
     border = fold.border_depth if fold else 0
-    tail = Tail()
-    for row in transcript.path_between(connection, shown.asked.pk, border):
-        tail.add(TailMessage(row.depth, row.role, row.raw, row.backend))
+    tail, policy = Tail(), Policy(name="small")
+    rows = transcript.path_between(connection, shown.asked.pk, border)
+    path = {row.pk for row in rows}
+    found = read_notes(connection, shown.conversation_pk, policy, fold, path)
+    for message in tail_messages(rows, found):
+        tail.add(message)
     told = show_memory(connection, fold, ViewCache())
     return assemble(leads, told, tail, border=border)
 
 
 Laws.TestCase.settings = settings(settings.default, max_examples=8, stateful_step_count=30)
 TestLaws = Laws.TestCase
+
+
+class LawsOfRecall(Laws):
+    """The same with notes; of what stands between two folds they may be 360 characters."""
+
+    policies = RECALLING
+
+    def teardown(self) -> None:
+        noted = self.house.rows("SELECT fold_pk, asked_pk, chars FROM notes")
+        assert all(chars <= 330 for _, _, chars in noted)
+        super().teardown()
+
+
+LawsOfRecall.TestCase.settings = settings(settings.default, max_examples=8, stateful_step_count=30)
+TestLawsOfRecall = LawsOfRecall.TestCase
+
+
+def test_the_laws_of_recall_see_notes() -> None:
+    """The words of the machine are recalled: its laws are not held by silence."""
+    machine = LawsOfRecall()
+    machine.move_in()
+    machine.talk_until_it_folds(2, "nothing")
+    machine.ask_about_the_past(2, 1, False)
+    assert machine.house.one("SELECT count(*) FROM notes") == 1
+    machine.ask_about_the_past(2, 2, False)
+    machine.teardown()
