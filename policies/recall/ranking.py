@@ -12,7 +12,7 @@ choose is no worse on the third. All lie on a plateau: half or double moves reca
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -24,7 +24,7 @@ Posting = tuple[int, int]
 
 MOST = 240
 """Messages of one ranking."""
-_SEEDS, _MOST_LISTS = 180, 14
+_SEEDS, _WIDE, _MOST_LISTS = 180, 60, 14
 _OWN_QUESTION = 0.8
 _ANSWER, _AFTER, _BEFORE, _AFTER_2, _BEFORE_2 = 0.8, 0.4, 0.45, 0.2, 0.2
 _STRETCH, _STRETCH_REACH = 0.35, 8
@@ -102,7 +102,8 @@ def rank(
     places = [held.get(depth) for depth in depths]
     scores = _score(strongest, depths, _speakers(held, depths))
     worths = [s * _length_share(place) for s, place in zip(scores, places, strict=True)]
-    order = sorted(zip(worths, depths, places, strict=True), reverse=True, key=lambda one: one[:2])
+    # No two have one depth, so that places are never compared.
+    order = sorted(zip(worths, depths, places, strict=True), reverse=True)
     scored = tuple(Scored(depth, score, place) for score, depth, place in order[:MOST] if score > 0)
     return Ranking(scored, _is_relevant(query, lists, scored, messages))
 
@@ -128,22 +129,20 @@ def _rarity(held: int, messages: int) -> float:
 
 
 def _seeds(lists: Sequence[_List]) -> list[int]:
-    """The depths of the messages that hold the most themselves."""
+    """The depths of the messages that hold the most themselves, best first."""
     sums: dict[int, float] = {}
     for made in lists:
         weight = made.weight
         for depth in made.hits:
             sums[depth] = sums.get(depth, 0.0) + weight
-    if len(sums) <= _SEEDS:
-        return list(sums)
-    best = heapq.nlargest(_SEEDS, sums.items(), key=lambda item: (item[1], item[0]))
-    return [depth for depth, _ in best]
+    return [depth for _, depth in heapq.nlargest(_SEEDS, zip(sums.values(), sums, strict=True))]
 
 
-def _around(seeds: Iterable[int], border: int) -> set[int]:
-    return {
-        depth + step for depth in seeds for step in (-2, -1, 0, 1, 2) if 0 < depth + step <= border
-    }
+def _around(seeds: Sequence[int], border: int) -> set[int]:
+    """The seeds and what stands beside them, two steps from the best of them."""
+    near = {depth + step for depth in seeds for step in (-1, 0, 1)}
+    near.update(depth + step for depth in seeds[:_WIDE] for step in (-2, 2))
+    return {depth for depth in near if 0 < depth <= border}
 
 
 def _score(lists: Sequence[_List], depths: Sequence[int], speakers: Sequence[int]) -> list[float]:
@@ -231,10 +230,12 @@ class _Address:
         return share * (_WHOSE * self.lean * speaker + _WHERE)
 
 
+# Of two messages that say as much the shorter one leaves more room; a little.
+_LENGTH_SHARES = tuple(2 ** (-_LENGTH * max(0, size - _USUAL_SIZE)) for size in range(16))
+
+
 def _length_share(place: int | None) -> float:
-    """Of two messages that say as much the shorter one leaves more room; a little."""
-    size = _USUAL_SIZE if place is None else size_of(place)
-    return float(2 ** (-_LENGTH * max(0, size - _USUAL_SIZE)))
+    return 1.0 if place is None else _LENGTH_SHARES[size_of(place)]
 
 
 def _is_relevant(
