@@ -101,19 +101,26 @@ class SearchRounds:
         """The chunks that are the client's, of all rounds; the end of the last one alone."""
         while True:
             reply = ReplyBuilder()
+            leading: list[Chunk] = []
             held: list[Chunk] = []
             chunks: Any = send(self.call)
             async with aclosing(chunks):
                 async for chunk in chunks:
                     reply.feed(chunk.parsed)
+                    shown = _without_calls(chunk)
                     if reply.finish_reason is not None:
                         held.append(chunk)
-                    elif (shown := _without_calls(chunk)) is not None:
-                        yield self._as_one(shown)
+                    elif not _says_something(shown):
+                        # Until something follows: a search is not told of.
+                        leading += [shown] if any(_deltas(shown)) else []
+                    else:
+                        for each in (*leading, shown):
+                            yield self._as_one(each)
+                        leading.clear()
             if await self._search(reply):
                 continue
             self._check_said(reply)
-            for chunk in self._ending(reply, held):
+            for chunk in (*leading, *self._ending(reply, held)):
                 yield self._as_one(chunk)
             return
 
@@ -226,18 +233,22 @@ def _ends_blank(text: str) -> bool:
     return not text or text[-1].isspace()
 
 
-def _without_calls(chunk: Chunk) -> Chunk | None:
-    """A chunk without pieces of calls, which wait for the end; None where nothing is left of it."""
-    choices = chunk.parsed.get("choices") or ()
-    if not any((choice.get("delta") or {}).get("tool_calls") for choice in choices):
+def _deltas(chunk: Chunk) -> list[Mapping[str, Any]]:
+    return [choice.get("delta") or {} for choice in chunk.parsed.get("choices") or ()]
+
+
+def _without_calls(chunk: Chunk) -> Chunk:
+    """A chunk without pieces of calls, which wait for the end."""
+    if not any(delta.get("tool_calls") for delta in _deltas(chunk)):
         return chunk
     parsed = _with_calls(chunk.parsed, ())
-    said = any(_says_something(choice["delta"]) for choice in parsed["choices"])
-    return Chunk(dump_bytes(parsed), parsed) if said else None
+    return Chunk(dump_bytes(parsed), parsed)
 
 
-def _says_something(delta: Mapping[str, Any]) -> bool:
-    return any(value for key, value in delta.items() if key != "role")
+def _says_something(chunk: Chunk) -> bool:
+    """Whether a chunk holds more than a role, with nothing taken out of it."""
+    said = (value for delta in _deltas(chunk) for key, value in delta.items() if key != "role")
+    return any(said)
 
 
 def _with_calls(parsed: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
