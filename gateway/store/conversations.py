@@ -296,7 +296,7 @@ def delete_conversation(
     held = sorted({*connection.execute(readers).scalars(), *ahead} - set(elsewhere))
     entry = {"conversation_id": conversation.id, "conversation_pk": pk, "created_ms": now_ms}
     entries = [{**entry, "backend": backend, "done_ms": None} for backend in held]
-    release_facts(connection, pk)
+    release_facts(connection, conversation)
     connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     return held

@@ -20,7 +20,7 @@ from gateway.clock import iso
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import ProfileFact
-from gateway.store.transcript import conversations, owners
+from gateway.store.transcript import conversations, messages, owners
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]
 
@@ -34,6 +34,10 @@ MOST_ABOUT = 100
 """Characters of what a fact is about."""
 
 COLUMNS = tuple(profile_facts.c)
+
+
+Moment = tuple[int, int]
+"""Milliseconds, and the row number of the message that was stored then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,22 @@ def rows_by_pk(connection: Connection, pks: Sequence[int]) -> list[ProfileRow]:
     return [record(ProfileRow, row) for row in rows]
 
 
+def told_at(connection: Connection, row: ProfileRow) -> Moment:
+    """When a fact was said, by the newest message that bears it out, or written by its owner."""
+    if row.origin == "owner":
+        return row.created_ms, sys.maxsize
+    found = connection.execute(
+        select(messages.c.created_ms, messages.c.pk)
+        .where(
+            messages.c.conversation_pk == row.conversation_pk,
+            messages.c.content == source_content(row),
+        )
+        .order_by(messages.c.pk.desc())
+        .limit(1)
+    ).first()
+    return (0, 0) if found is None else (found.created_ms, found.pk)
+
+
 def insert_fact(connection: Connection, **values: Any) -> int:
     """Write a row; values are all columns but pk and id. Returns its number."""
     made = connection.execute(
@@ -114,7 +134,7 @@ def insert_fact(connection: Connection, **values: Any) -> int:
     return new_pk(made)
 
 
-def end_facts(connection: Connection, pks: Collection[int], state: str, now_ms: int) -> None:
+def end_facts(connection: Connection, pks: Collection[int], state: str, now_ms: int | None) -> None:
     connection.execute(
         update(profile_facts)
         .where(profile_facts.c.pk.in_(list(pks)))

@@ -7,10 +7,9 @@ it, so that it is not learned again.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from gateway.errors import Conflict
 from gateway.store.profile import (
@@ -22,10 +21,11 @@ from gateway.store.profile import (
     insert_fact,
     profile_facts,
     rows_by_pk,
+    told_at,
 )
 from gateway.store.rows import record
 from gateway.store.shown import pks_shown
-from gateway.store.transcript import conversations
+from gateway.store.transcript import ConversationRow, conversations
 
 
 def find_fact(
@@ -91,12 +91,12 @@ def edit_fact(
 
 
 def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileRow:
-    """The fact that this one took the place of, in its place again. Raises Conflict where there is
-    none, or its text is gone."""
-    before = [row for row in rows_by_pk(connection, [fact.replaces_pk or 0]) if row.text]
-    if not before:
-        raise Conflict("Nothing stood in the place of this memory before.")
-    return edit_fact(connection, fact, before[0].text, before[0].about, now_ms)
+    """The words that this fact took the place of, in its place again. Raises Conflict where there
+    are none, or their text is gone."""
+    for before in _chain(connection, fact):
+        if before.text and (before.text, before.about) != (fact.text, fact.about):
+            return edit_fact(connection, fact, before.text, before.about, now_ms)
+    raise Conflict("Nothing stood in the place of this memory before.")
 
 
 def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int) -> None:
@@ -130,11 +130,9 @@ def reject_fact(connection: Connection, pk: int, now_ms: int) -> bool:
     found = [row for row in rows_by_pk(connection, [pk]) if row.state == "active"]
     for row in found:
         end_facts(connection, [row.pk], "deleted", now_ms)
-        connection.execute(
-            update(profile_facts)
-            .where(profile_facts.c.pk == row.replaces_pk, profile_facts.c.state == "replaced")
-            .values(state="active", ended_ms=None)
-        )
+        behind = [row for row in rows_by_pk(connection, [row.replaces_pk or 0]) if row.text]
+        end_facts(connection, [row.pk for row in behind], "active", None)
+        _link(connection, [row])
         purge_deleted(connection, row.owner_pk)
     return bool(found)
 
@@ -167,35 +165,47 @@ def purge_deleted(connection: Connection, owner_pk: int) -> int:
     return len(gone)
 
 
-def release_facts(connection: Connection, conversation_pk: int) -> None:
-    """Before a conversation is deleted, and with it what was learned there: what stands behind such
-    a fact and was told elsewhere takes its place."""
-    rows = connection.execute(
-        select(*COLUMNS)
-        .where(profile_facts.c.conversation_pk == conversation_pk)
-        .order_by(profile_facts.c.pk)
-    ).all()
-    going = {row.pk: row for row in rows}
+def release_facts(connection: Connection, conversation: ConversationRow) -> None:
+    """Before a conversation is deleted, and with it what was learned there: where such a fact took
+    the place of others, the one of them that was told last stands in its place."""
+    taught = select(profile_facts.c.pk).where(profile_facts.c.conversation_pk == conversation.pk)
+    if connection.execute(taught.limit(1)).first() is None:
+        return
+    for chain in _chains(all_of(connection, conversation.owner_pk)):
+        left = [row for row in chain if row.conversation_pk != conversation.pk]
+        if len(left) == len(chain):
+            continue
+        if left and chain[0].state == "active":
+            left.sort(key=lambda row: told_at(connection, row), reverse=True)
+            # Where the same words were told last, the row stays that views show.
+            shown = [row for row in left if row.pk == chain[0].pk]
+            if shown and fold_text(shown[0].text) == fold_text(left[0].text):
+                left = shown + [row for row in left if row.pk != chain[0].pk]
+            end_facts(connection, [left[0].pk], "active", None)
+            rest = [row.pk for row in left[1:] if row.state == "active"]
+            end_facts(connection, rest, "replaced", left[0].created_ms)
+        _link(connection, left)
+
+
+def _chains(rows: Sequence[ProfileRow]) -> Iterator[list[ProfileRow]]:
+    """Each fact that stands, or stood last, with what it took the place of."""
+    by_pk = {row.pk: row for row in rows}
+    behind = {row.replaces_pk for row in rows}
     for row in rows:
-        behind = _behind(row, going)
-        moved = connection.execute(
-            update(profile_facts)
-            .where(profile_facts.c.replaces_pk == row.pk)
-            .where(profile_facts.c.pk.not_in(list(going)))
-            .values(replaces_pk=behind)
-        ).rowcount
-        if row.state == "active" and behind is not None and not moved:
+        if row.pk not in behind:
+            chain, at = [], by_pk.get(row.pk)
+            while at is not None:
+                chain.append(at)
+                at = by_pk.get(at.replaces_pk or 0)
+            yield chain
+
+
+def _link(connection: Connection, chain: Sequence[ProfileRow]) -> None:
+    """Let each take the place of the next."""
+    behind: int | None = None
+    for row in reversed(chain):
+        if row.replaces_pk != behind:
             connection.execute(
-                update(profile_facts)
-                .where(profile_facts.c.pk == behind, profile_facts.c.state == "replaced")
-                .values(state="active", ended_ms=None)
+                update(profile_facts).where(profile_facts.c.pk == row.pk).values(replaces_pk=behind)
             )
-
-
-def _behind(row: Row[Any], going: dict[int, Row[Any]]) -> int | None:
-    """What a fact took the place of, and does not go with it."""
-    at, seen = row.replaces_pk, set[int]()
-    while at in going and at not in seen:
-        seen.add(at)
-        at = going[at].replaces_pk
-    return None if at in going else at
+        behind = row.pk

@@ -16,6 +16,7 @@ from typing import Protocol
 from sqlalchemy import Connection, select, update
 
 from gateway.store.profile import (
+    Moment,
     ProfileRow,
     all_of,
     end_facts,
@@ -24,7 +25,7 @@ from gateway.store.profile import (
     one_line,
     profile_facts,
     rows_by_pk,
-    source_content,
+    told_at,
 )
 from gateway.store.transcript import conversations, messages
 from policies.ledger.additions import frame_of
@@ -116,9 +117,11 @@ class _Learner:
             return False
         told = _Form.of(fact.text, fact.about)
         same = next((known.row for known in self._known if self._is_same(known, told)), None)
-        if same is not None and fold_text(same.text) == told.text:
-            return self._echo(same, fact, source)
-        if same is not None and self._is_newer(same, fact.source_pk, said_ms):
+        when = (said_ms, fact.source_pk)
+        if same is not None and (
+            fold_text(same.text) == told.text or self._last_told(same) >= when
+        ):
+            self._put_behind(same, fact, source, when)
             return False
         pk = self._add(fact, source, "active", None if same is None else same.pk)
         if same is not None:
@@ -148,28 +151,30 @@ class _Learner:
             return True
         return known.row.pk not in self._fresh and known.form.is_replaced_by(told)
 
-    def _is_newer(self, row: ProfileRow, source_pk: int, said_ms: int) -> bool:
-        """Whether the row was told after the fact: an old span may be summarized anew."""
-        if row.origin == "owner":
-            return row.created_ms >= said_ms
-        bearing = _message_of(self._connection, row)
-        if bearing is None:
-            return False
-        if row.conversation_pk == self._conversation_pk:
-            return bearing[0] >= source_pk
-        return bearing[1] > said_ms
+    def _last_told(self, row: ProfileRow) -> Moment:
+        """When a fact was told last, in the same words. An old span may be summarized late, or
+        anew: what it tells is as old as its messages."""
+        moments, at = [told_at(self._connection, row)], self._behind(row)
+        while at is not None and fold_text(at.text) == fold_text(row.text):
+            moments.append(told_at(self._connection, at))
+            at = self._behind(at)
+        return max(moments)
 
-    def _echo(self, same: ProfileRow, fact: Telling, source: _Source) -> bool:
-        """A fact that is told here too stands behind the one that is shown: should the conversation
-        of that one be deleted, this one takes its place."""
-        if same.conversation_pk == self._conversation_pk:
-            return False
-        pk = self._add(fact, source, "replaced", same.replaces_pk)
+    def _put_behind(self, same: ProfileRow, fact: Telling, source: _Source, when: Moment) -> None:
+        """Keep what does not take a place, by its time among those that lost theirs: should the
+        conversations of the newer ones be deleted, it takes it then."""
+        before, after = same, self._behind(same)
+        while after is not None and told_at(self._connection, after) >= when:
+            before, after = after, self._behind(after)
+        pk = self._add(fact, source, "replaced", before.replaces_pk)
         self._connection.execute(
-            update(profile_facts).where(profile_facts.c.pk == same.pk).values(replaces_pk=pk)
+            update(profile_facts).where(profile_facts.c.pk == before.pk).values(replaces_pk=pk)
         )
-        self._keep(pk, same)
-        return False
+        self._keep(pk, before)
+
+    def _behind(self, row: ProfileRow) -> ProfileRow | None:
+        """What this fact took the place of."""
+        return next((k.row for k in self._known if k.row.pk == row.replaces_pk), None)
 
     def _add(self, fact: Telling, source: _Source, state: str, replaces_pk: int | None) -> int:
         return insert_fact(
@@ -273,22 +278,6 @@ def _said(connection: Connection, pks: Collection[int]) -> dict[int, tuple[str, 
         )
         found.update((row.pk, (row.content, row.created_ms)) for row in rows)
     return found
-
-
-def _message_of(connection: Connection, row: ProfileRow) -> tuple[int, int] | None:
-    """(row number, when it was stored) of the newest message that bears a learned fact out."""
-    if row.source is None or row.conversation_pk is None:
-        return None
-    found = connection.execute(
-        select(messages.c.pk, messages.c.created_ms)
-        .where(
-            messages.c.conversation_pk == row.conversation_pk,
-            messages.c.content == source_content(row),
-        )
-        .order_by(messages.c.pk.desc())
-        .limit(1)
-    ).first()
-    return None if found is None else (found.pk, found.created_ms)
 
 
 def _digest(text: str, size: int) -> str:

@@ -52,7 +52,7 @@ class Chats:
         return row
 
     def drop(self, chat: ConversationRow) -> None:
-        profile_edits.release_facts(self.connection, chat.pk)
+        profile_edits.release_facts(self.connection, chat)
         self.connection.execute(text("DELETE FROM conversations WHERE pk = :pk"), {"pk": chat.pk})
 
 
