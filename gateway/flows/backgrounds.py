@@ -25,7 +25,7 @@ from gateway.prompts.memory import (
 from gateway.store import documents, ledger, profile
 from gateway.store.documents import DocumentRow
 from gateway.store.fold_rows import NONE, Shown
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger import EntryRow, Threads
 from gateway.store.profile import ProfileRow
 from gateway.store.transcript import Node
 from policies.schema import Policy
@@ -158,9 +158,10 @@ def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
 
 
 def _choose_entries(
-    connection: Connection, place: Place, border: int, covered: int
+    connection: Connection, place: Place, border: int, covered: int, known: Threads | None = None
 ) -> tuple[list[EntryRow], list[EntryRow], list[EntryRow]]:
-    """(pinned, open, closed last), each in its order of time."""
+    """(pinned, open, closed last), each in its order of time. known: the threads at the border,
+    where they were read."""
     room = place.limits.ledger
     if not room:
         return [], [], []
@@ -168,7 +169,7 @@ def _choose_entries(
     told = ledger.pinned(*where, up_to_depth=border)
     pins, room = _fit(told, lambda row: _pinned(row).cost, room)
     held = {row.pk for row in pins}
-    threads = ledger.read_threads(*where, up_to_depth=border)
+    threads = known or ledger.read_threads(*where, up_to_depth=border)
     waiting = [row for row in threads.open if row.pk not in held]
     waiting.sort(key=lambda row: (row.last_depth > covered, -row.last_depth, -row.pk))
     opened, room = _fit(waiting, lambda row: _thread(row).cost, room)
@@ -195,10 +196,10 @@ def find_unlisted(
 ) -> list[EntryRow]:
     """The threads that are open at the depth `covered`, where a coming gist ends, for which the
     list of a fold to `border` will have no room: that gist must tell them."""
-    _, listed, _ = _choose_entries(connection, place, border, covered)
-    held = {row.pk for row in listed}
-    opened = ledger.open_threads(connection, place.conversation_pk, place.head, up_to_depth=border)
-    return [row for row in opened if row.last_depth <= covered and row.pk not in held]
+    where = (connection, place.conversation_pk, place.head)
+    threads = ledger.read_threads(*where, up_to_depth=border)
+    listed = set(_choose_entries(connection, place, border, covered, threads)[1])
+    return [row for row in threads.open if row.last_depth <= covered and row not in listed]
 
 
 def _fit(rows: Iterable[T], cost: Callable[[T], int], room: int) -> tuple[list[T], int]:

@@ -15,7 +15,7 @@ from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache
 from gateway.prompts.memory import LEDGER_COST
 from gateway.prompts.phrases import PHRASES
-from gateway.store import documents, fold_rows, ledger, profile, transcript
+from gateway.store import documents, fold_rows, ledger, profile, profile_edits, transcript
 from gateway.store.ledger import EntryRow
 from gateway.store.transcript import Node
 from policies.budget import limits_of
@@ -39,7 +39,7 @@ def learn(house: House, text: str, name: str = "ann") -> int:
 
     def add(connection: Connection) -> int:
         pk = transcript.ensure_owner(connection, name, "", house.clock.ms)
-        return profile.add_fact(connection, pk, text, None, house.clock.ms).pk
+        return profile_edits.add_fact(connection, pk, text, None, house.clock.ms).pk
 
     return house.store.writing(add)
 
@@ -285,7 +285,7 @@ async def test_what_is_deleted_leaves_the_view_at_once(house: House) -> None:
     learn(house, "Has a cat.")
     await house.say("hi", id="c")
     (fact,) = house.store.reading(profile.profile_by_pk, [pk])
-    house.store.writing(profile.delete_fact, fact, house.clock.ms)
+    house.store.writing(profile_edits.delete_fact, fact, house.clock.ms)
     house.store.writing(_forget_text, pk)
     house.restart()
     said = await house.say("go on", id="c")

@@ -243,7 +243,7 @@ class Memory:
 
     def _take_turn(self, connection: Connection) -> None:
         self.turns += 1
-        (self.head,) = extend(connection, self.conversation, self.head, [user("x" * 1_000)])
+        (self.head,) = extend(connection, self.conversation, self.head, [user("x" * 2_000)])
         site = self._site()
         fold = fold_rows.deepest_fold(connection, self.conversation.pk, "small", self.head)
         shown = fold_if_due(connection, site, fold)
