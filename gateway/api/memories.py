@@ -148,17 +148,22 @@ async def undo(request: Request, id: str) -> Response:
 
 @router.delete("/{id}")
 async def erase(request: Request, id: str) -> Response:
-    """Delete a fact for good; it is not learned again from where it was told. `?now=true` asks the
-    conversations that show it for a view without it at their next user message."""
+    """Delete a fact for good; it is not learned again from where it was told.
+
+    Views that show it do so until they fold; with `?now=true` it is gone from them at once.
+    """
     scope = resolve_scope(request)
     context = context_of(request)
     now = _read_now(request)
 
-    def write(connection: Connection) -> None:
+    def write(connection: Connection) -> set[int]:
         fact = _find(connection, scope, id)
-        memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
+        return memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
 
-    await context.store.write(write)
+    showing = await context.store.write(write)
+    if now:
+        for conversation_pk in showing:
+            context.views.forget(conversation_pk)
     await context.store.checkpoint()
     return json_response(dump_bytes({"id": id, "deleted": True}))
 

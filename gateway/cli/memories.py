@@ -172,7 +172,8 @@ def delete_command(
 ) -> None:
     """Delete a fact for good.
 
-    It is not learned again from where it was told.
+    It is not learned again from where it was told. Views that show it do so until they fold; with
+    --now it is gone from them at once.
     """
     now_ms = SystemClock().now_ms()
 

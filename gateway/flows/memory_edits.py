@@ -263,11 +263,16 @@ def announce_fact(connection: Connection, fact: ProfileRow, *, now: bool) -> Non
         documents.ask_anew(connection, list(connection.execute(owned).scalars()))
 
 
-def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> None:
-    """Delete a fact of the profile. now: conversations that show it are without it at their next
-    user message."""
+def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> set[int]:
+    """Delete a fact of the profile; the row numbers of the conversations whose views showed it.
+
+    Views show it until they fold. now: its text is gone at once, out of them too, and they show
+    their memory anew at their next user message.
+    """
+    owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
+    pks = profile_edits.chain_of(connection, fact)
+    showing = {one.conversation_pk for one in folds_showing(connection, owned, "profile", pks)}
     if now:
-        owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
-        showing = folds_showing(connection, owned, "profile", [fact.pk])
-        documents.ask_anew(connection, {one.conversation_pk for one in showing})
-    profile_edits.delete_fact(connection, fact, now_ms)
+        documents.ask_anew(connection, showing)
+    profile_edits.delete_fact(connection, fact, now_ms, at_once=now)
+    return showing

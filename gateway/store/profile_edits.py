@@ -99,15 +99,21 @@ def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileR
     raise Conflict("Nothing stood in the place of this memory before.")
 
 
-def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int) -> None:
+def delete_fact(
+    connection: Connection, fact: ProfileRow, now_ms: int, *, at_once: bool = False
+) -> None:
     """Delete a fact with all that it took the place of.
 
     Their digests stay with the conversations that told them, so that it is not learned again. A
-    text that views still show stays until they fold, any other is gone at once.
+    text that views still show stays until they fold, unless all is to go at once.
     """
-    chain = _chain(connection, fact)
-    end_facts(connection, [row.pk for row in chain], "deleted", now_ms)
-    purge_deleted(connection, fact.owner_pk)
+    end_facts(connection, chain_of(connection, fact), "deleted", now_ms)
+    purge_deleted(connection, fact.owner_pk, at_once=at_once)
+
+
+def chain_of(connection: Connection, fact: ProfileRow) -> list[int]:
+    """The row numbers of a fact and of what it took the place of, newest first."""
+    return [row.pk for row in _chain(connection, fact)]
 
 
 def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]:
@@ -147,14 +153,15 @@ def _chain(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
     return chain
 
 
-def purge_deleted(connection: Connection, owner_pk: int) -> int:
-    """Empty the deleted facts of an owner that no view shows any more; how many there were. Those
-    that nothing could teach again go as a whole."""
+def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = False) -> int:
+    """Empty the deleted facts of an owner that no view shows any more, or all; how many there were.
+    Those that nothing could teach again go as a whole."""
     waiting = [row for row in all_of(connection, owner_pk) if row.state == "deleted" and row.text]
     if not waiting:
         return 0
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
-    shown = pks_shown(connection, owned, "profile", [row.pk for row in waiting])
+    pks = [row.pk for row in waiting]
+    shown = set[int]() if at_once else pks_shown(connection, owned, "profile", pks)
     gone = [row for row in waiting if row.pk not in shown]
     taught = [row.pk for row in gone if row.source is not None]
     connection.execute(

@@ -112,6 +112,7 @@ async def test_a_deletion_asked_for_now_renews_those_that_show_it(house: House) 
     await house.say("hi there", id="a")
     house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=True)
     assert [house.conversation(id).renew for id in ("x", "a")] == [False, True]
+    assert house.rows("SELECT text FROM profile_facts") == []
     assert "Kyoto" not in shown(await house.say("so", id="a"))
 
 
