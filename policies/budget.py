@@ -81,7 +81,10 @@ def _with_shares(policy: Policy, bare: Limits) -> Limits:
         bare, counted = _in_chars(bare), bare
         shared = _with_shares(policy, bare)
         shares = {name: getattr(shared, name) for name in ("profile", "ledger", "documents")}
-        return replace(counted, **shares)
+        return replace(counted, stack=shared.stack, **shares)
+    # The stack never fills what a fold leaves: beside it and the gist there is room for `keep`.
+    most = max(bare.length, bare.goal - bare.keep - bare.gist_length)
+    bare = replace(bare, stack=min(bare.stack, most))
     tenth = bare.goal // SHARES
     profile = min(policy.profile.length, tenth)
     ledger = min(policy.ledger.length, tenth)

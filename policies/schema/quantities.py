@@ -115,6 +115,8 @@ def spell_size(text: str) -> str:
     if match is None:
         return ""
     digits, factor, word = match.groups()
+    if word and "messages".startswith((factor + word).lower()):
+        factor, word = "", "messages"
     if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{3})+", digits):
         digits = digits.replace(".", "")
     digits = re.sub(r"^0+(?=[0-9])", "", re.sub(r"[_,' ]", "", digits))

@@ -257,3 +257,37 @@ def test_an_import_is_warmed_in_spans_as_large_as_may_be() -> None:
 )
 def test_nothing_to_warm(limits: Limits, state: ViewState) -> None:
     assert plan_warm(limits, state) is None
+
+
+# -- views that count messages --------------------------------------------------------------------
+
+COUNTED = replace(LOCAL, start=40, ceiling=60, headroom=20, keep=10, messages=True)
+
+
+def test_a_backlog_in_messages() -> None:
+    assert plan_backlog(COUNTED, arrived(5_800)) is None, "59 with the newest"
+    state = arrived(6_000)
+    debt = plan_backlog(COUNTED, state)
+    assert debt is not None
+    # 60 - 40 = 20 are what a fold leaves, beside the newest
+    assert debt.border == 40
+    told = written(state, debt)
+    assert plan_backlog(COUNTED, told) is None
+    fold = plan_fold(COUNTED, told)
+    assert fold is not None
+    assert (fold.kind, fold.border) == ("fold", 40)
+
+
+def test_too_many_chapters_wait_for_their_gist_also_where_messages_are_counted() -> None:
+    rows = [row(at * 10 + 1, at * 10 + 10, 1_000, 1_100) for at in range(15)]
+    # 15 x 1,100 = 16,500 > 2 x 6,000
+    state = arrived(15_000 + 1_000, *rows)
+    assert plan_backlog(COUNTED, state) == Debt(150, ())
+
+
+def test_what_is_kept_warm_in_messages() -> None:
+    state = arrived(10_000)
+    debt = plan_warm(COUNTED, state)
+    assert debt is not None
+    assert 101 - debt.border >= COUNTED.keep
+    assert plan_warm(COUNTED, written(state, debt)) is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from policies.budget import (
     OUTPUT_FLOOR,
@@ -20,9 +21,10 @@ from policies.budget import (
     tell_narrowing,
     view_room,
 )
+from policies.generations import plan_major
 from policies.schema import Policy, Unit, View
 from policies.schema.policy import Chapters, Gist, Profile
-from policies.values import Limits
+from policies.values import ChapterState, GistState, Limits
 from tests.policies.life import LOCAL
 
 
@@ -42,10 +44,15 @@ def test_limits_in_characters_are_the_policys_own() -> None:
         # 79,999 x 3 = 239,997; 80,000 x 3 = 240,000
         (79_999, "tokens", True),
         (80_000, "tokens", False),
+        # 479 x 500 = 239,500; 480 x 500 = 240,000
+        (479, "messages", True),
+        (480, "messages", False),
     ],
 )
 def test_is_smaller(ceiling: int, unit: Unit, is_less: bool) -> None:
-    sizes = {"start": 40_000, "headroom": 10_000, "keep": 5_000}
+    sizes = {"start": 400, "headroom": 100, "keep": 50}
+    if unit != "messages":
+        sizes = {name: 100 * size for name, size in sizes.items()}
     view = View(unit=unit, ceiling=ceiling, **sizes)
     assert is_smaller(view, View(ceiling=240_000)) is is_less
 
@@ -60,12 +67,23 @@ def test_limits_in_tokens_follow_the_ratio() -> None:
         keep=6_000,
         split=32_000,
         length=1_100,
-        stack=6_000,
+        # 18,000 - 6,000 - 6,000 - 1,500
+        stack=4_500,
         gist_length=1_500,
-        # 12,000 - 6,000 - 1,500 - 6,000 leaves nothing for documents
+        # beside them 12,000 - 6,000 - 1,500 - 4,500 leaves nothing for documents
         profile=1_000,
         ledger=1_000,
     )
+
+
+def test_limits_in_messages_are_counted_ones() -> None:
+    view = View(unit="messages", start=40, ceiling=60, headroom=20, keep=10)
+    limits = limits_of(Policy(view=view), 0.4, 10)
+    assert (limits.start, limits.ceiling, limits.goal, limits.keep) == (40, 60, 20, 10)
+    assert limits.messages and limits.worth == 1
+    # of common length: (20 - 10) x 500 - 1,500 for the stack, a tenth of 10,000 for the others
+    assert (limits.stack, limits.profile, limits.ledger) == (3_500, 1_000, 1_000)
+    assert tell_narrowing(Policy(view=view), 4_096) is None
 
 
 def test_profile_and_ledger_are_a_tenth_each_of_what_a_fold_leaves() -> None:
@@ -269,3 +287,46 @@ def test_a_prompt_that_was_cut_behind_our_back(
 ) -> None:
     """B07."""
     assert is_half_read(chars, ratio, tokens) is alarm
+
+
+@given(
+    st.integers(1_000, 60_000),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(100, 20_000),
+    st.integers(50, 3_000),
+    st.floats(0.3, 5.0),
+    st.none() | st.integers(300, 70_000),
+    st.lists(st.integers(1, 4_000), max_size=40),
+)
+def test_a_stack_never_fills_what_a_fold_leaves(
+    start: int,
+    headroom: int,
+    keep: int,
+    stack: int,
+    gist: int,
+    ratio: float,
+    room: int | None,
+    lengths: list[int],
+) -> None:
+    """However small the window, and however many chapters come at once: when the major GCs that
+    they cause are done, gist and stack leave room for what stays verbatim."""
+    freed = 100 + (start - 500) * headroom // 20
+    kept = 100 + (start - freed - 300) * keep // 20
+    view = View(start=start, ceiling=start * 2, headroom=freed, keep=max(100, kept))
+    try:
+        policy = Policy(view=view, gist=Gist(length=gist), chapters=Chapters(stack=stack))
+    except ValidationError:
+        return  # it would fill the view, and is refused
+    limits = limits_of(policy, ratio, room)
+    fits = limits.goal - limits.keep - limits.gist_length
+    assert limits.stack <= max(fits, limits.length)
+    row = [ChapterState(at, at, 18_000, length) for at, length in enumerate(lengths, 1)]
+    newest = None
+    for _ in lengths:
+        major = plan_major(limits, newest, row)
+        if major is None:
+            break
+        newest = GistState(major.covers_to, limits.gist_length)
+    covered = newest.covers_to if newest else 0
+    assert sum(one.length or 0 for one in row if one.first > covered) <= limits.stack

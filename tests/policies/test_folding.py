@@ -626,3 +626,76 @@ def test_the_turn_after_the_chapter_is_ready_folds() -> None:
     assert life.debts == [Debt(76, (Span(1, 76, 19_000),))]
     assert life.prompts[96:99] == [48_250, 48_750, 49_250]  # 96 x 500 + 250 and so on: whole
     assert life.prompts[99:101] == [49_750 - 19_000 + 1_100, 49_750 - 19_000 + 1_100 + 500]
+
+
+# -- views that count messages --------------------------------------------------------------------
+
+COUNTED = replace(LOCAL, start=40, ceiling=60, headroom=20, keep=10, messages=True)
+"""Of 40 messages a fold leaves 20, and 10 at the least."""
+
+
+def counted(count: int, *coming: ChapterState, memory: int = 0, chars: int = 100) -> ViewState:
+    return ViewState(0, memory, marks(*[chars] * count), coming=coming, notes=900)
+
+
+@pytest.mark.parametrize("memory", [0, 500_000])
+@pytest.mark.parametrize("chars", [3, 100])
+def test_a_debt_in_messages(memory: int, chars: int) -> None:
+    """Neither memory nor notes nor lengths count; 41 - 22 = 19 is the first below 21."""
+    assert plan_debt(COUNTED, counted(40, memory=memory, chars=chars)) is None
+    debt = plan_debt(COUNTED, counted(41, memory=memory, chars=chars))
+    assert debt == Debt(22, (Span(1, 22, 22 * chars),))
+    asked = row(1, 22, 22 * chars, None)
+    assert plan_debt(COUNTED, counted(42, asked, memory=memory, chars=chars)) is None
+
+
+def test_a_fold_in_messages() -> None:
+    ready = row(1, 22, 2_200, 1_100)
+    # without the newest there are 40: not above the start yet
+    assert plan_fold(COUNTED, counted(41, ready)) is None
+    assert plan_fold(COUNTED, counted(43, ready)) == Fold("fold", 22, (0,), (), (), 0, 21)
+    assert plan_fold(COUNTED, counted(43, row(1, 22, 2_200, None))) is None
+
+
+def test_a_cut_in_messages() -> None:
+    # 60 - 40 = 20 are the first that are not above what a fold leaves
+    assert plan_fold(COUNTED, counted(59)) is None
+    plan = plan_fold(COUNTED, counted(60))
+    assert plan == Fold("cut", 40, (), (), (Span(1, 40, 4_000),), 0, 20)
+
+
+def test_a_window_is_guarded_in_tokens_all_the_same() -> None:
+    state = counted(30, row(1, 10, 1_000, 400), memory=0)
+    plan = plan_token_cut(COUNTED, state, tokens=[100] * 30, ratio=4.0, room=1_500)
+    # room x 20/40 = 750 tokens, of which 400 + 1,100 characters of memory take 375: 375 / 100
+    assert plan is not None
+    assert (plan.border, plan.memory, plan.verbatim) == (28, 375, 200)
+
+
+@given(st.integers(1, 400), st.integers(1, 60))
+def test_a_view_in_messages_never_holds_more_than_its_ceiling(turns: int, wait: int) -> None:
+    tail: list[Mark] = []
+    border = 0
+    rows: list[ChapterState] = []
+    for turn in range(1, turns + 1):
+        tail.append(Mark(2 * turn - 1, turn % 7 * 40, True))
+        state = ViewState(
+            border, 0, tuple(tail), coming=tuple(one for one in rows if one.first > border)
+        )
+        if plan := plan_fold(COUNTED, state):
+            rows += [row(one.first, one.last, one.chars, 9, True) for one in plan.new_spans]
+            rows = [
+                replace(one, length=9) if one.last <= plan.border and one.length is None else one
+                for one in rows
+            ]
+            border = plan.border
+            tail = [mark for mark in tail if mark.depth > border]
+        assert len(tail) < COUNTED.ceiling
+        tail.append(Mark(2 * turn, 50, False))
+        state = ViewState(
+            border, 0, tuple(tail), coming=tuple(one for one in rows if one.first > border)
+        )
+        if debt := plan_debt(COUNTED, state):
+            rows += [row(span.first, span.last, span.chars, None) for span in debt.spans]
+        if turn % wait == 0:
+            rows = [replace(one, length=one.length or 9) for one in rows]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.generations import plan_gist_stand_in, plan_major
+from policies.generations import plan_gist_ahead, plan_gist_stand_in, plan_major
 from policies.values import ChapterState, Fold, GistState, Limits, Major, Mark, ViewState
 from tests.policies.life import LOCAL, Life
 
@@ -52,6 +52,36 @@ def test_rows_under_the_gist_are_left_alone() -> None:
     """The stack may be given whole: what the gist covers is counted in no generation twice."""
     whole = stack(*[1_100] * 9)
     assert plan_major(LOCAL, GistState(30, 1_500), whole) == Major(60, (3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("chapters", "major"),
+    [
+        (stack(), None),
+        (stack(400), Major(10, (0,))),
+        (stack(*[1_100] * 6), Major(60, (0, 1, 2, 3, 4, 5))),
+        # what has no text yet waits, and what stands behind it
+        (stack(1_100, None, 1_100), Major(10, (0,))),
+        # 1,500 + 29 x 1,100 = 33,400 > 32,000: one call reads no more
+        (stack(*[1_100] * 29), Major(270, tuple(range(27)))),
+    ],
+)
+def test_a_rolling_memory_folds_all_that_is_written(
+    chapters: tuple[ChapterState, ...], major: Major | None
+) -> None:
+    rolling = replace(LOCAL, rolling=True)
+    gist = GistState(0, 1_500) if len(chapters) > 6 else None
+    assert plan_major(rolling, gist, chapters) == major
+
+
+def test_a_rolling_memory_condenses_and_is_made_ahead_as_any_other() -> None:
+    """Without a model, and before a view is shown, only what is too much is folded together."""
+    rolling = replace(LOCAL, rolling=True)
+    state = ViewState(40, 44_000, (Mark(41, 12_000, True),), stack=stack(*[1_100] * 4))
+    assert plan_gist_stand_in(rolling, state, None) is None
+    assert plan_gist_ahead(rolling, state) is None
+    many = replace(state, border=400, tail=(Mark(401, 12_000, True),), stack=stack(*[1_100] * 40))
+    assert plan_gist_stand_in(rolling, many, None) == Major(200, tuple(range(20)))
 
 
 @given(

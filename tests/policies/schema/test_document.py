@@ -113,6 +113,12 @@ def test_a_ceiling_in_tokens_is_compared_as_it_is():
     assert "ceiling 8,192 tokens, window 8,192" in fault.message
 
 
+def test_a_ceiling_in_messages_is_left_to_the_check_of_each_call():
+    view = View(unit="messages", start=40, ceiling=60, headroom=20, keep=10)
+    backends = {"glm": LlamaCppBackend(url=LOCAL.url, window=512)}
+    assert whole(backends=backends, policies={"fold": Policy(view=view)})
+
+
 def test_names_travel_in_headers_and_are_refused_where_they_cannot():
     found = find_faults({"ローカル": LOCAL}, {"a b": Policy()}, {"-x": None, "glm-5.3:q4": None})
     assert [fault.path for fault in found] == [

@@ -79,6 +79,22 @@ def test_a_view_in_tokens_has_no_defaults():
     assert "headroom, keep must be written too" in fault.message
 
 
+def test_a_view_counts_messages_where_it_says_so():
+    sizes = {"start": 40, "ceiling": 60, "headroom": 20, "keep": 10}
+    said_once = View(unit="messages", **sizes)
+    said_always = View.model_validate({name: f"{n} messages" for name, n in sizes.items()})
+    assert said_once.model_dump() == said_always.model_dump()
+    assert Policy(view=said_once).view.after_fold == 20
+    (fault,) = faults(lambda: View(unit="messages", start=40))
+    assert "a view in messages has no defaults: ceiling, headroom, keep" in fault.message
+    with pytest.raises(ValidationError) as caught:
+        View(unit="messages", **{**sizes, "start": 3})
+    assert [error["loc"] for error in caught.value.errors()] == [("start",)]
+    with pytest.raises(ValidationError) as caught:
+        View.model_validate({**sizes, "start": "40 messages", "unit": "chars"})
+    assert "unit: messages" in caught.value.errors()[0]["ctx"]["hint"]
+
+
 def test_units_are_not_mixed_in_one_view():
     with pytest.raises(ValidationError) as caught:
         View.model_validate({"start": "30k tokens", "ceiling": 56_000})

@@ -42,6 +42,7 @@ def refusal(kind: object, value: object, **context: object) -> str:
         ("30k tokens", 30 * 1_000, "tokens"),
         ("1.5M tokens", 1_500_000, "tokens"),
         ("0.5k tokens", 500, "tokens"),
+        ("40 messages", 40, "messages"),
     ],
 )
 def test_a_size_is_a_number_with_a_factor_and_a_unit(text, amount, unit):
@@ -64,6 +65,7 @@ def test_a_size_is_a_number_with_a_factor_and_a_unit(text, amount, unit):
         ("48K characters", "48k chars"),
         ("1.5m tok", "1.5M tokens"),
         ("30ktokens", "30k tokens"),
+        ("40mes", "40 messages"),
         ("30k  tokens", ""),
         ("48000.5", ""),
         ("1.0005k chars", "1.0005k chars"),
