@@ -1,13 +1,14 @@
-"""Texts that were deleted while a view showed them: they go when no view does any more."""
+"""What views must not show any more: texts that were deleted, and facts that became private."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from gateway.flows.views import ViewCache
 from gateway.store import documents, profile_edits
 from gateway.store.fold_rows import NONE, FoldRow
-from gateway.store.transcript import ConversationRow
+from gateway.store.shown import folds_showing
+from gateway.store.transcript import ConversationRow, conversations
 
 
 def purge_unshown(
@@ -30,3 +31,16 @@ def purge_unshown(
         gone += documents.purge_removed(connection, conversation.pk)
     if gone:
         views.forget(conversation.pk)
+
+
+def withdraw_facts(connection: Connection, conversation: ConversationRow) -> None:
+    """After a conversation became private: others that show what was learned in it before show
+    their memory anew, without it, at their next user message."""
+    pks = [fact.pk for fact in profile_edits.learned_in(connection, conversation.pk)]
+    if not pks:
+        return
+    owned = select(conversations.c.pk).where(
+        conversations.c.owner_pk == conversation.owner_pk, conversations.c.pk != conversation.pk
+    )
+    showing = folds_showing(connection, owned, "profile", pks)
+    documents.ask_anew(connection, {one.conversation_pk for one in showing})

@@ -129,6 +129,8 @@ def _gists(
 
 def _facts(connection: Connection, conversation: ConversationRow) -> Iterator[Told]:
     for fact in profile_edits.learned_in(connection, conversation.pk):
+        if fact.origin != "model":
+            continue
         raw = connection.execute(
             select(messages.c.raw)
             .where(

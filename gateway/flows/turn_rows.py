@@ -24,7 +24,7 @@ from gateway.flows.migrate import plan_warm_chapters
 from gateway.flows.notes import NO_NOTES, Noted, Recalled, index_past
 from gateway.flows.offers import Offer, sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
-from gateway.flows.purges import purge_unshown
+from gateway.flows.purges import purge_unshown, withdraw_facts
 from gateway.flows.reconcile import Incoming, Placement, place, to_new_message
 from gateway.flows.routes import Decision, asker_of, decide
 from gateway.flows.sites import (
@@ -178,6 +178,8 @@ def _move(
     if (home, private) == (old.backend, old.private):
         return placement
     transcript.settle_conversation(connection, old.pk, backend=home, private=private)
+    if private and not old.private:
+        withdraw_facts(connection, old)
     return replace(placement, conversation=replace(old, backend=home, private=private))
 
 
@@ -252,7 +254,7 @@ def _settle(
     rule: str,
 ) -> Begun:
     ground = find_ground(connection, question.spot(now_ms), setting)
-    fold = folds.fold_if_due(connection, ground.site, ground.fold)
+    fold = folds.fold_if_due(connection, ground.site, ground.fold, ground.total)
     is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == question.placement.asked.pk
     place = (connection, question, setting, views, ground.site, fold, ground.ratio)
     if fold is None or fold is ground.fold:

@@ -117,13 +117,13 @@ def chain_of(connection: Connection, fact: ProfileRow) -> list[int]:
 
 
 def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]:
-    """The active facts that a model told of this conversation, oldest first."""
+    """The active facts that were learned in this conversation, oldest first; those whose wording
+    its owner mended have the origin owner."""
     rows = connection.execute(
         select(*COLUMNS)
         .where(
             profile_facts.c.conversation_pk == conversation_pk,
             profile_facts.c.state == "active",
-            profile_facts.c.origin == "model",
         )
         .order_by(profile_facts.c.pk)
     )

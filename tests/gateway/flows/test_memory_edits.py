@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from gateway.store.profile_learning import Told
 from gateway.store.transcript import find_owner, node_by_pk
 from policies.ledger.values import Entries, Fact, Thread
 from policies.values import Span
-from tests.gateway.house import House, Said
+from tests.gateway.house import POLICIES, House, Said
 
 Gist = dict[str, Any]
 
@@ -297,3 +298,20 @@ async def test_a_major_gc_that_is_undone_gives_its_chapters_back(house: House) -
     after = shown(await house.say("and", id="a"))
     assert gist["text"] not in after
     assert all(str(row.text) in after for row in covered)
+
+
+async def test_what_becomes_private_is_withdrawn_from_other_chats(tmp_path: Path) -> None:
+    """Learned before it became private, shown elsewhere: gone at the next user message there."""
+    secret = "  secret: {tiers: [{backend: local, policy: small}], private: true}\n"
+    house = House(tmp_path, POLICIES + secret)
+    try:
+        await house.say("the word is ORCHID-7", id="a")
+        house.store.writing(learn, house, "a", "The word is ORCHID-7.")
+        before = await house.say("hi there", id="b")
+        assert "ORCHID-7" in shown(before)
+        await house.say("only between us", id="a", model="secret")
+        assert "ORCHID-7" not in shown(await house.say("so", id="b"))
+        assert "ORCHID-7" not in shown(await house.say("hello", id="c"))
+        assert [house.conversation(id).renew for id in ("a", "b")] == [False, False]
+    finally:
+        house.store.close()
