@@ -189,14 +189,17 @@ def _chapter_state(row: ChapterRow) -> ChapterState:
     )
 
 
-def fold_if_due(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
+def fold_if_due(
+    connection: Connection, site: Site, fold: FoldRow | None, total: int | None = None
+) -> FoldRow | None:
     """The fold that this turn's view stands on: a new one where the plan says so, or where what
     stands beside the chapters is to be shown anew.
 
     A message that was asked before under this policy keeps the view that it saw (law 3), whatever
     became ready since. An ordinary fold waits for a user message (law 5); a cut cannot wait.
+    total: what `measure` says, where it is known.
     """
-    total = measure(connection, site, fold)
+    total = measure(connection, site, fold) if total is None else total
     if not (site.head.opens or total >= site.limits.ceiling):
         return fold
     if total > site.limits.start and not _was_asked(connection, site):

@@ -20,6 +20,7 @@ from gateway.flows.notes import (
     write_note,
 )
 from gateway.flows.views import CachedTail
+from gateway.prompts.notes import FRAME_CHARS
 from gateway.prompts.view import Tail
 from gateway.store import notes, transcript
 from gateway.store.fold_rows import FoldRow
@@ -27,8 +28,11 @@ from gateway.store.transcript import Node, StoredMessage
 from policies.recall.room import notes_room
 from policies.schema import Policy
 
-Recall = Callable[[Sequence[StoredMessage], Noted], Recalled]
+Recall = Callable[[Sequence[StoredMessage], Noted], Recalled | None]
 """Looks for notes for the last of these messages, where so much stands in the view already."""
+
+LEAST_ROOM = FRAME_CHARS + 60
+"""Characters below which not even a short line has a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +99,21 @@ def plan_recall(
     most: int | None = None,
 ) -> Recall | None:
     """How notes are looked for on the occasion of a question; None where none can be: no person
-    speaks, the policy recalls nothing, or somebody was shown the message already.
+    speaks, or the policy recalls nothing.
 
-    most: characters that a view which was just cut to its window has room for; whether anybody saw
-    the message is then no matter, as long as nothing stands behind it.
+    Nothing is looked for where somebody was shown the message already. most: characters that a view
+    which was just cut to its window has room for; whether anybody saw the message is then no
+    matter, as long as nothing stands behind it.
     """
     policy, asked, pk = site.policy, site.head, site.conversation.pk
     if policy.recall.budget == 0 or asked.role != "user" or not keeps_notes(policy, fold):
         return None
-    if most is None:
-        if notes.was_shown(connection, pk, policy.name, asked):
-            return None
-    elif not notes.is_last(connection, pk, asked):
-        return None
 
-    def recall(rows: Sequence[StoredMessage], noted: Noted) -> Recalled:
+    def recall(rows: Sequence[StoredMessage], noted: Noted) -> Recalled | None:
         total = sum(sizes(fold, asked)) + noted.chars
         room = notes_room(policy.recall, site.limits, total=total, spent=noted.chars)
+        if room < LEAST_ROOM or _is_seen(connection, site, is_cut=most is not None):
+            return None
         occasion = Occasion(
             conversation_pk=pk,
             policy=policy.name,
@@ -126,3 +128,10 @@ def plan_recall(
         return write_note(connection, occasion, clock)
 
     return recall
+
+
+def _is_seen(connection: Connection, site: Site, *, is_cut: bool) -> bool:
+    pk, asked = site.conversation.pk, site.head
+    if is_cut:
+        return not notes.is_last(connection, pk, asked)
+    return notes.was_shown(connection, pk, site.policy.name, asked)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gateway.clock import iso
-from gateway.store import chapter_rows, documents, fold_rows, gist_rows, profile
+from gateway.store import chapter_rows, documents, fold_rows, gist_rows, notes, profile
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import ChapterRow, versions
 from gateway.store.conversations import jobs, render_job
@@ -278,6 +278,9 @@ class _Reader:
             "gist": gist.text if gist else None,
             "memory_chars": fold.memory_chars if fold else 0,
             "verbatim_chars": head.cum_chars - (fold.border_cum if fold else 0),
+            "notes_chars": notes.cost(
+                self._connection, self._pk, policy, fold.pk if fold else None, head
+            ),
             "debt_chars": sum(row.source_chars for row in coming if row.version_pk is None),
             "kind": fold.kind if fold else None,
             "on_path": True,
