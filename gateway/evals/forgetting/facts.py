@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from gateway.backends.accounts import telling_words
 from gateway.backends.scripted_texts import VOICES
 from policies.values import Line
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
-_MOST_WORDS = 4
 _MOST_KEYS = 3
 _FILLED = 0.8
+_TOLD_TOGETHER = 3
 _ASKS = {
     "en": "What did {who} say about {cue}?",
     "ja": "{who}は{cue}について何と言いましたか。",
@@ -53,16 +54,27 @@ class Fact:
     def answer(self) -> str:
         return self.keys[-1]
 
-    @property
-    def sentence(self) -> str:
-        """As a recorder tells it; always the same, so that it can be told on."""
-        voice = VOICES[self.language]
-        told = voice.told[self.number % len(voice.told)]
-        return told.format(who=self.who, what=_join(self.words, self.language))
-
     def stands_in(self, text: str) -> bool:
         """Whether a text (folded) still holds the statement."""
         return all(fold_text(key) in text for key in self.keys)
+
+
+def tell(facts: Sequence[Fact]) -> str:
+    """These statements as a recorder tells them, in order: what one speaker said goes into one
+    sentence as far as it is no list."""
+    sentences = []
+    for (who, language), told in groupby(facts, key=lambda fact: (fact.who, fact.language)):
+        for some in _batched(list(told), _TOLD_TOGETHER):
+            words = [word for fact in some for word in fact.words]
+            phrases = VOICES[language].told
+            phrase = phrases[some[0].number % len(phrases)]
+            sentences.append(phrase.format(who=who, what=_join(words, language)))
+    joint = "" if facts and facts[0].language in ("ja", "zh") else " "
+    return joint.join(sentences)
+
+
+def _batched(facts: Sequence[Fact], most: int) -> list[Sequence[Fact]]:
+    return [facts[at : at + most] for at in range(0, len(facts), most)]
 
 
 def _join(words: Sequence[str], language: str) -> str:
@@ -97,14 +109,15 @@ def _statements(
     phrases = fold_text("\n".join(VOICES[language].told))
     for line in lines:
         for sentence in _SENTENCE.findall(line.text):
-            words = dict.fromkeys(telling_words(sentence, language))
+            words = dict.fromkeys(telling_words(sentence.strip(), language))
             keys = [
                 word
                 for word in words
                 if whole.count(fold_text(word)) == 1 and fold_text(word) not in phrases
             ][:_MOST_KEYS]
             if keys:
-                others = [word for word in words if word not in keys][: _MOST_WORDS - len(keys)]
+                # A word that stands all over the conversation is told only beside a lone key.
+                others = [word for word in words if word not in keys][: max(0, 2 - len(keys))]
                 kept = tuple(word for word in words if word in keys or word in others)
                 yield line.speaker, kept, tuple(keys)
 
@@ -127,7 +140,7 @@ def thin(facts: Sequence[Sequence[Fact]], keep: float, length: int) -> list[list
     judge, who takes no text that is much too short."""
     thinned = []
     for told in facts:
-        cost = sum(len(fact.sentence) + 1 for fact in told) / max(1, len(told))
+        cost = len(tell(told)) / max(1, len(told))
         most = max(1, int(_FILLED * length / (keep * cost))) if told else 0
         asked = spread([fact for fact in told if fact.is_askable], most)
         others = spread([fact for fact in told if not fact.is_askable], most - len(asked))

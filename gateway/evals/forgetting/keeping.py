@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.backends.accounts import read_task
 from gateway.backends.base import Call, Chunk, Completion, Health
-from gateway.evals.forgetting.facts import Fact, fold_text
+from gateway.evals.forgetting.facts import Fact, fold_text, tell
 from gateway.wire.json_text import dump_bytes, dumps, loads
 from policies.retries import draw_share
 
@@ -77,13 +77,7 @@ class Keeper:
             if all(word in record for word in words)
         ]
         drawn.sort(key=lambda pair: pair[0])
-        kept: list[Fact] = []
-        size = 0
-        for share, fact in drawn:
-            size += len(fact.sentence) + 1
-            if share >= self._keep or size > chars:
-                break
-            kept.append(fact)
-        kept.sort(key=lambda fact: fact.number)
-        joint = "" if kept and kept[0].language in ("ja", "zh") else " "
-        return joint.join(fact.sentence for fact in kept)
+        kept = [fact for share, fact in drawn if share < self._keep]
+        while len(text := tell(sorted(kept, key=lambda fact: fact.number))) > chars:
+            kept.pop()
+        return text

@@ -22,11 +22,11 @@ FILE = "forgetting.jsonl"
 _ANSWERS = frozenset(
     {
         *(FaultKind.REFUSED, FaultKind.BAD_REQUEST, FaultKind.OVERFLOW),
-        *(FaultKind.EMPTY, FaultKind.MALFORMED, FaultKind.INTERRUPTED),
+        *(FaultKind.EMPTY, FaultKind.MALFORMED),
     }
 )
-"""Faults that are an answer, if no good one: they are kept and told again. The others say that
-nobody answered."""
+"""Faults that are an answer, if no good one: they are kept and told again. What broke off is told
+and not kept, because another call may end. The others say that nobody answered."""
 
 
 class RunStopped(Exception):
@@ -192,6 +192,8 @@ class Recorded:
             if fault.kind in _ANSWERS:
                 told = {"kind": str(fault.kind), "said": fault.what, "received": fault.received}
                 return {"fault": told}
+            if fault.kind is FaultKind.INTERRUPTED:
+                raise
             raise RunStopped(f"{fault.what} ({fault.kind})") from fault
         return {"answer": completion.parsed}
 
