@@ -227,13 +227,15 @@ class Errands:
             self._counts.chapters += 1
         else:
             self._counts.majors += 1
-        await self._look_ahead(held.job)
+        await self._look_ahead(held.job, is_model=True)
         self._ctx.prefills.memory_grew(held.job.conversation_pk)
 
-    async def _look_ahead(self, job: JobRow) -> None:
+    async def _look_ahead(self, job: JobRow, *, is_model: bool) -> None:
         """After a text that no view shows yet: the next one that its view will need. Where this is
-        broken off, the next turn or the next fold does it."""
-        name = job.payload.get("ahead", job.policy if job.kind == "gist" else "")
+        broken off, the next turn or the next fold does it. A gist made without a model waits for
+        its successor, before more is folded into it."""
+        goes_on = job.kind == "gist" and is_model
+        name = job.payload.get("ahead", job.policy if goes_on else "")
         policy = self._ctx.policies.file.policies.get(name)
         if policy is not None:
             now_ms = self._ctx.clock.now_ms()
@@ -275,7 +277,7 @@ class Errands:
             self._counts.stand_ins += 1
             self._ctx.meters.stand_ins_made(held.job.kind, "ahead")
             log.warning("%s: a stand-in was prepared", held.job.key)
-            await self._look_ahead(held.job)
+            await self._look_ahead(held.job, is_model=False)
             self._ctx.prefills.memory_grew(held.job.conversation_pk)
         if run_at_ms is None:
             self._counts.parked += 1

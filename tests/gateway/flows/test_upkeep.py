@@ -19,10 +19,10 @@ from gateway.flows.upkeep import BEAT_SECONDS, LEASE_MS, PATIENCE_SECONDS, Upkee
 from gateway.jobs import queue
 from gateway.prompts.summary import PROMPT_VERSION
 from gateway.replay.stage import VirtualClock, VirtualLoop
-from gateway.store import chapter_rows, fold_rows, gist_rows, quarantine, token_ratios
+from gateway.store import chapter_rows, fold_rows, gist_rows, ledger, quarantine, token_ratios
 from gateway.store.transcript import node_by_pk, path_between
 from policies.retries import CAP_SECONDS
-from policies.standin import write_stand_in
+from policies.standin import condense, split_sentences, write_stand_in
 from policies.values import Line, Span
 from tests.gateway.flows.stage import (
     CHAPTER,
@@ -1077,6 +1077,111 @@ async def test_a_gist_much_longer_than_asked_is_redrawn_shorter(stage: Build) ->
     assert "at most 150 characters" in glm.prompts()[1]
 
 
+async def test_a_gist_that_stays_too_long_gives_its_least_sentences_to_the_ledger(
+    stage: Build,
+) -> None:
+    """Law 6: never a cut; each sentence is there or a note of the ledger."""
+    glm = Listed("glm", framed(CHAPTER))  # 506 > 1.25 × 250, however often it is asked
+    ctx = stage(glm)
+    upkeep = keep(ctx)
+    ctx.store.writing(setup_gist)
+
+    await upkeep.run_due()
+
+    assert ctx.store.reading(quarantined) == [("glm", "long"), ("glm", "long")]
+    [(policy, origin, text, depth)] = ctx.store.reading(gists)
+    assert (policy, origin, depth) == ("alone", "model", 8)
+    assert len(text) <= 250
+    notes = ctx.store.reading(
+        lambda c: c.execute(
+            select(ledger.entries.c.kind, ledger.entries.c.text, ledger.entries.c.gist_pk)
+        ).all()
+    )
+    assert {(kind, gist) for kind, _, gist in notes} == {("note", 1)}
+    kept, moved = split_sentences(text), [said for _, said, _ in notes]
+    assert sorted([*kept, *moved]) == sorted(split_sentences(CHAPTER))
+    assert (ctx.store.reading(job).state, upkeep.counts.majors) == ("done", 1)
+
+
+async def test_a_gist_that_loses_an_open_thread_is_no_gist(stage: Build) -> None:
+    """Where the list of open threads has no room for it; the old gist and its chapters stay."""
+    glm = Listed("glm", framed(GIST))
+    policies = POLICIES.replace(
+        "gist: {length: 250}", "gist: {length: 250}\n    ledger: {length: 1}"
+    )
+    ctx = stage(glm, policies=policies)
+    pk = ctx.store.writing(setup_gist)
+    lost = "Tobias gave Mara the compass of Edwin and warned her of the reef."
+    ctx.store.writing(add_thread, pk, lost)
+
+    await keep(ctx).run_due()
+
+    assert ctx.store.reading(quarantined) == [("glm", "threads"), ("glm", "threads")]
+    assert ctx.store.reading(gists) == []
+    assert f"Still open:\n{lost}" in glm.prompts()[0]
+    glm.say(framed(f"{GIST} {lost}"))
+    clock_of(ctx).advance(CAP_SECONDS)
+    await keep(ctx).run_due()
+    assert [text for _, _, text, _ in ctx.store.reading(gists)] == [f"{GIST} {lost}"]
+
+
+async def test_a_listed_thread_need_not_stand_in_the_gist(stage: Build) -> None:
+    glm = Listed("glm", framed(GIST))
+    ctx = stage(glm)
+    pk = ctx.store.writing(setup_gist)
+    ctx.store.writing(add_thread, pk, "Tobias gave Mara the compass of Edwin and warned her.")
+
+    await keep(ctx).run_due()
+
+    assert [text for _, _, text, _ in ctx.store.reading(gists)] == [GIST]
+
+
+def add_thread(connection: Connection, conversation_pk: int, text: str) -> None:
+    """Opened by the first chapter, which ends at depth 8."""
+    (chapter, _) = chapter_rows.all_chapters(connection, conversation_pk)
+    ledger.add_entry(
+        connection,
+        conversation_pk,
+        kind="thread",
+        text=text,
+        last_pk=chapter.last_pk,
+        last_depth=chapter.last_depth,
+        origin="model",
+        now_ms=NOW,
+    )
+
+
+async def test_a_gist_on_one_that_was_undone_is_not_made(stage: Build) -> None:
+    glm = Listed("glm", framed(GIST))
+    ctx = stage(glm)
+    pk = ctx.store.writing(setup_gist)
+
+    def undo(connection: Connection) -> None:
+        nodes = path_between(connection, 12, 0)
+        gist = gist_rows.add_gist(
+            connection,
+            pk,
+            policy="alone",
+            last_pk=nodes[3].pk,
+            last_depth=4,
+            sources=[],
+            text="Earlier.",
+            origin="model",
+            backend=None,
+            prompt=None,
+            now_ms=NOW,
+        )
+        gist_rows.retire(connection, pk, "alone", nodes[3].pk, NOW)
+        connection.exec_driver_sql(
+            "UPDATE jobs SET payload = json_set(payload, '$.gist', ?)", (gist,)
+        )
+
+    ctx.store.writing(undo)
+    await keep(ctx).run_due()
+    assert glm.calls == []
+    assert ctx.store.reading(job).error_kind == "gone"
+
+
 @pytest.mark.parametrize(
     ("stack", "expected"),
     [
@@ -1115,10 +1220,13 @@ async def test_a_gist_that_stands_in_gets_its_successor(stage: Build) -> None:
     glm.say(framed(GIST))
     await upkeep.run_due()
 
-    made = ctx.store.reading(gists)
-    assert [origin for _, origin, _, _ in made] == ["stand-in", "model"]
-    assert made[1] == ("alone", "model", GIST, 8)
-    assert (ctx.store.reading(job).state, upkeep.counts.majors) == ("done", 1)
+    # 600 × 24 = 14,400 characters of the second chapter are above the stack's 6,000 too
+    assert ctx.store.reading(gists) == [
+        ("alone", "stand-in", condense([CHAPTER], 250), 8),
+        ("alone", "model", GIST, 8),
+        ("alone", "model", GIST, 11),
+    ]
+    assert upkeep.counts.majors == 2
 
 
 async def test_a_gist_that_is_made_is_not_made_again(stage: Build) -> None:
