@@ -23,14 +23,16 @@ from gateway.backends.faults import UpstreamFault
 from gateway.clock import Clock
 from gateway.flows.folds import Foreseen, foresee_fold
 from gateway.flows.memories import tell_memory
+from gateway.flows.notes import read_notes, tail_messages
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
-from gateway.flows.sites import Setting, Spot, System, find_ground, make_site
+from gateway.flows.sites import Ground, Setting, Spot, System, find_ground, make_site
 from gateway.meters import Prefilled
 from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes
 from gateway.store import transcript
 from gateway.store.engine import Store
 from gateway.store.fold_rows import FoldRow
-from gateway.store.transcript import ConversationRow, Node
+from gateway.store.notes import NoteRow
+from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import dumps, loads
 
 log = logging.getLogger("foldgate.prefill")
@@ -231,14 +233,16 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
     spot = Spot(conversation, head, newest.system, "", now_ms, newest.ratio)
     ground = find_ground(connection, spot, newest.setting)
     fold = foresee_fold(connection, ground.site, ground.fold)
-    if fold is None and newest.moves and ground.total <= ground.site.limits.start:
+    stays = fold is None
+    if stays and newest.moves and ground.total <= ground.site.limits.start:
         fold = _as_it_is(ground.fold)
     if fold is None:
         return None
     setting = newest.setting
     tail = Tail(setting.backend if setting.keep_reasoning else None)
-    for row in transcript.path_between(connection, head.pk, fold.border_depth):
-        tail.add(TailMessage(row.depth, row.role, row.raw, row.backend))
+    rows = transcript.path_between(connection, head.pk, fold.border_depth)
+    for message in tail_messages(rows, _kept_notes(connection, ground, rows) if stays else ()):
+        tail.add(message)
     if tail.open_calls:
         return None  # what comes next is a tool's result, not a person
     return write_ahead(
@@ -250,6 +254,14 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
         habits=newest.habits,
         shift=head.depth + 1 - newest.asked.depth,
     )
+
+
+def _kept_notes(
+    connection: Connection, ground: Ground, rows: Sequence[StoredMessage]
+) -> list[NoteRow]:
+    """The notes in the tail of a view whose fold stays; one that is to come drops them."""
+    site, path = ground.site, {row.pk for row in rows}
+    return read_notes(connection, site.conversation.pk, site.policy, ground.fold, path)
 
 
 def _as_it_is(fold: FoldRow | None) -> Foreseen:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.flows.prefill import Newest, foresee_prompt
+from gateway.flows.prefixes import Habits
 from gateway.prompts.notes import own_words
 from tests.gateway.house import House, Said, Say, assistant, tool, user
 from tests.gateway.sources import Source
@@ -450,3 +452,31 @@ async def test_a_source_that_fails_takes_nothing_from_a_turn(town: House, crm: S
     said = await talk(town, [], "Hello!", id="c")
     assert newest(said) == "Hello!"
     assert said.turn.prepared.begun.question.answers.failed == ("crm", "web")
+
+
+# -- read in ahead ---
+
+
+async def test_a_view_that_is_read_in_before_a_move_has_its_notes(house: House) -> None:
+    """Back from the cloud on the fold of before: what is foreseen is what comes."""
+    history = await told(house, id="c")
+    await talk(house, history, QUESTION, id="c")
+    said = await talk(house, history, filler(5), id="c")
+    begun = said.turn.prepared.begun
+    newest_turn = Newest(
+        conversation=begun.conversation,
+        setting=begun.setting,
+        system=begun.question.system,
+        params={},
+        asked=begun.asked,
+        ratio=begun.ratio,
+        fixed=0,
+        size=0,
+        habits=Habits(),
+        moves=True,
+    )
+    foreseen = house.store.reading(foresee_prompt, newest_turn, house.clock.ms)
+    said = await talk(house, history, filler(6), id="c")
+    assert foreseen is not None
+    assert foreseen[:-1] == said.bytes[:-1]
+    assert FACT in b"".join(foreseen).decode()
