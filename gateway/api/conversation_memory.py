@@ -19,8 +19,8 @@ from gateway.api.conversations import first_policy, json_response
 from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
 from gateway.errors import BadRequest, Conflict
 from gateway.flows import ledger_edits, memory_edits, scrub, scrub_material
+from gateway.flows.hand import Hand
 from gateway.flows.ledger_edits import FIELDS
-from gateway.flows.memory_edits import Hand
 from gateway.flows.scrub_material import Material
 from gateway.store.ledger_report import read_entries
 from gateway.store.memory_report import find_one, read_memory
@@ -38,7 +38,7 @@ MOST_NAME = 100
 """Characters of what a fact is about, and of a speaker's name."""
 
 
-async def _change(request: Request, id: str, change: Change, *, now: bool) -> Response:
+async def change_memory(request: Request, id: str, change: Change, *, now: bool) -> Response:
     """Make one change in one transaction, and tell what came of it."""
     scope, context = resolve_scope(request), context_of(request)
     now_ms = context.clock.now_ms()
@@ -53,7 +53,7 @@ async def _change(request: Request, id: str, change: Change, *, now: bool) -> Re
     return json_response(answer)
 
 
-async def _read_body(request: Request, id: str, *fields: str) -> Line:
+async def read_body(request: Request, id: str, *fields: str) -> Line:
     """The body's fields; another's conversation is a 404 whatever it says."""
     await check_in_scope(request, resolve_scope(request), id)
     return read_object(await request.body(), fields)
@@ -64,7 +64,8 @@ def _model_of(request: Request, id: str) -> Callable[[Connection], ConversationR
     return lambda connection: find_in_scope(connection, scope, id)
 
 
-def _told(connection: Connection, hand: Hand, part: str, id: str) -> Line:
+def tell_part(connection: Connection, hand: Hand, part: str, id: str) -> Line:
+    """A chapter or gist as the memory shows it now."""
     memory = read_memory(connection, hand.conversation, default_policy=None)
     line = find_one(memory[part], id)
     return {"id": id} if line is None else line
@@ -76,55 +77,55 @@ def _told(connection: Connection, hand: Hand, part: str, id: str) -> Line:
 @router.patch("/chapters/{part}")
 async def edit_chapter(request: Request, id: str, part: str) -> Response:
     """`{"text", "now"?}`."""
-    told = await _read_body(request, id, "text", "now")
+    told = await read_body(request, id, "text", "now")
     conversation = await context_of(request).store.read(_model_of(request, id))
     most = memory_edits.most_of_chapter(context_of(request).policies.file, conversation.model)
     text = read_text(told, "text", most=most).strip()
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.edit_chapter(connection, hand, part, text)
-        return _told(connection, hand, "chapters", part)
+        return tell_part(connection, hand, "chapters", part)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.delete("/chapters/{part}")
 async def delete_chapter(request: Request, id: str, part: str) -> Response:
     """What it tells leaves the memory; its span stays folded."""
-    told = await _read_body(request, id, "now")
+    told = await read_body(request, id, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.edit_chapter(connection, hand, part, "")
-        return {**_told(connection, hand, "chapters", part), "deleted": True}
+        return {**tell_part(connection, hand, "chapters", part), "deleted": True}
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.post("/chapters/{part}/undo")
 async def undo_chapter(request: Request, id: str, part: str) -> Response:
     """`{"version"?, "now"?}`: the text before the newest change, or that of a version."""
-    told = await _read_body(request, id, "version", "now")
+    told = await read_body(request, id, "version", "now")
     version = read_number(told, "version")
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.undo_chapter(connection, hand, part, version)
-        return _told(connection, hand, "chapters", part)
+        return tell_part(connection, hand, "chapters", part)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.post("/chapters/{part}/resummarize")
 async def resummarize(request: Request, id: str, part: str) -> Response:
     """Ask for the chapter again. Answers with the chapter as it is and the id of the `job`."""
-    await _read_body(request, id)
+    await read_body(request, id)
     context = context_of(request)
 
     def change(connection: Connection, hand: Hand) -> Line:
         policy = _policy_of(context.policies.file, connection, hand)
         job = memory_edits.resummarize(connection, hand, part, policy)
-        return {**_told(connection, hand, "chapters", part), "job": job}
+        return {**tell_part(connection, hand, "chapters", part), "job": job}
 
-    answer = await _change(request, id, change, now=False)
+    answer = await change_memory(request, id, change, now=False)
     context.ring(context.clock.now_ms())
     return answer
 
@@ -145,28 +146,28 @@ def _policy_of(file: PolicyFile, connection: Connection, hand: Hand) -> str:
 @router.patch("/gists/{part}")
 async def edit_gist(request: Request, id: str, part: str) -> Response:
     """`{"text", "now"?}`."""
-    told = await _read_body(request, id, "text", "now")
+    told = await read_body(request, id, "text", "now")
     conversation = await context_of(request).store.read(_model_of(request, id))
     most = memory_edits.most_of_gist(context_of(request).policies.file, conversation.model)
     text = read_text(told, "text", most=most).strip()
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.edit_gist(connection, hand, part, text)
-        return _told(connection, hand, "gists", part)
+        return tell_part(connection, hand, "gists", part)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.delete("/gists/{part}")
 async def delete_gist(request: Request, id: str, part: str) -> Response:
     """What it tells leaves the memory; what it covers stays folded."""
-    told = await _read_body(request, id, "now")
+    told = await read_body(request, id, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.edit_gist(connection, hand, part, "")
-        return {**_told(connection, hand, "gists", part), "deleted": True}
+        return {**tell_part(connection, hand, "gists", part), "deleted": True}
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.post("/gists/{part}/undo")
@@ -175,14 +176,14 @@ async def undo_gist(request: Request, id: str, part: str) -> Response:
 
     Where nothing was edited, or `major` says so, the folding of its chapters itself is undone.
     """
-    told = await _read_body(request, id, "version", "major", "now")
+    told = await read_body(request, id, "version", "major", "now")
     version, major = read_number(told, "version"), read_flag(told, "major")
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.undo_gist(connection, hand, part, version, major=major)
-        return _told(connection, hand, "gists", part)
+        return tell_part(connection, hand, "gists", part)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 # --- the ledger ----------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ async def undo_gist(request: Request, id: str, part: str) -> Response:
 async def edit_entry(request: Request, id: str, part: str) -> Response:
     """`{"text"?, "about"?, "who"?, "to"?, "truth"?, "now"?}`, as far as the entry has them."""
     names = ("about", "who", "to", "truth")
-    told = await _read_body(request, id, "text", *names, "now")
+    told = await read_body(request, id, "text", *names, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
         row = ledger_edits.find_entry(connection, hand.conversation, part)
@@ -200,7 +201,7 @@ async def edit_entry(request: Request, id: str, part: str) -> Response:
         new = ledger_edits.edit_entry(connection, hand, part, changes)
         return _entry(connection, hand, new.pk)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
@@ -223,20 +224,20 @@ def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
 
 @router.delete("/entries/{part}")
 async def delete_entry(request: Request, id: str, part: str) -> Response:
-    told = await _read_body(request, id, "now")
+    told = await read_body(request, id, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
         ledger_edits.delete_entry(connection, hand, part)
         row = ledger_edits.find_entry(connection, hand.conversation, part)
         return {**_entry(connection, hand, row.pk), "deleted": True}
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 @router.post("/entries/{part}/{act}")
 async def act_on_entry(request: Request, id: str, part: str, act: str) -> Response:
     """pin, unpin, close, reopen, or undo the newest of these and of edits and deletions."""
-    told = await _read_body(request, id, "now")
+    told = await read_body(request, id, "now")
     known = (*ledger_edits.ACTS, "undo")
 
     def change(connection: Connection, hand: Hand) -> Line:
@@ -249,7 +250,7 @@ async def act_on_entry(request: Request, id: str, part: str, act: str) -> Respon
             ledger_edits.act(connection, hand, part, act)
         return _entry(connection, hand, row.pk)
 
-    return await _change(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, now=read_flag(told, "now"))
 
 
 def _entry(connection: Connection, hand: Hand, pk: int) -> Line:
@@ -265,7 +266,7 @@ def _entry(connection: Connection, hand: Hand, pk: int) -> Line:
 async def scrub_memory(request: Request, id: str) -> Response:
     """`{"dry_run"?, "now"?}`: today's judge over what is stored; what is bad is quarantined and
     gives way to stand-ins. Answers with what was looked at and what was bad."""
-    told = await _read_body(request, id, "dry_run", "now")
+    told = await read_body(request, id, "dry_run", "now")
     dry_run, now = read_flag(told, "dry_run"), read_flag(told, "now")
     scope, context = resolve_scope(request), context_of(request)
     file = context.policies.file

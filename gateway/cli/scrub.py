@@ -18,7 +18,7 @@ from gateway.cli.options import (
 )
 from gateway.clock import SystemClock
 from gateway.flows import scrub, scrub_material
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.flows.scrub import Report
 from gateway.policy_file import load_policies
 from gateway.store.conversations import Place, find_anywhere, list_conversations, owners_named

@@ -136,6 +136,16 @@ def _pinned(row: EntryRow) -> PinnedText:
     return PinnedText(row.kind, row.text, row.who)
 
 
+def _stands_itself(row: EntryRow, covered: int) -> bool:
+    """Whether a chapter or gist that its owner pinned is shown as what it is: the one behind the
+    gist, the other as the gist."""
+    if row.kind != "note" or row.origin != "owner":
+        return False
+    if row.gist_pk is not None:
+        return row.last_depth == covered
+    return row.chapter_pk is not None and row.last_depth > covered
+
+
 def _thread(row: EntryRow) -> ThreadText:
     return ThreadText(row.number or 0, row.text)
 
@@ -167,6 +177,7 @@ def _choose_entries(
         return [], [], []
     where = (connection, place.conversation_pk, place.head)
     told = ledger.pinned(*where, up_to_depth=border)
+    told = [row for row in told if not _stands_itself(row, covered)]
     pins, room = _fit(told, lambda row: _pinned(row).cost, room)
     held = {row.pk for row in pins}
     threads = known or ledger.read_threads(*where, up_to_depth=border)

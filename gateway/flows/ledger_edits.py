@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Conflict, NotFound
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.store import ledger
 from gateway.store.ledger import EntryRow, EntryState, MarkName, MarkRow, state_of
 from gateway.store.transcript import ConversationRow

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
 from gateway.errors import BadRequest, Conflict, NotFound
+from gateway.flows import pins
 from gateway.flows.debts import chapter_key
+from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
 from gateway.jobs import queue
 from gateway.store import chapter_rows, documents, gist_rows, profile_edits
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import ChapterRow, chapters, versions
 from gateway.store.conversations import jobs
-from gateway.store.gist_rows import gists
+from gateway.store.gist_rows import GistRow, gists
 from gateway.store.memory_report import gist_id
 from gateway.store.message_ids import message_ids
 from gateway.store.profile import ProfileRow
@@ -32,20 +33,6 @@ from policies.schema import Policy, PolicyFile
 
 GIST_SLACK = 2
 """How many times what is asked of a summarizer an owner's gist may have in characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """Whose memory is changed, and when. now: the change is to be seen from the next user message
-    on, not from the next fold."""
-
-    conversation: ConversationRow
-    now_ms: int
-    now: bool = False
-
-    def finish(self, connection: Connection) -> None:
-        if self.now:
-            documents.ask_anew(connection, [self.conversation.pk])
 
 
 # --- chapters ------------------------------------------------------------------------------------
@@ -152,6 +139,7 @@ def find_chapter(connection: Connection, conversation: ConversationRow, id: str)
 
 
 def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -> None:
+    pins.follow_chapter(connection, hand, chapter, text)
     chapter_rows.add_version(
         connection,
         hand.conversation.pk,
@@ -222,6 +210,14 @@ def undo_gist(
     hand.finish(connection)
 
 
+def find_gist(connection: Connection, conversation: ConversationRow, id: str) -> GistRow:
+    """The newest version of a gist, by its id. Raises NotFound."""
+    pk = int(_gist_versions(connection, conversation, id)[-1].pk)
+    found = gist_rows.gist_by_pk(connection, pk)
+    assert found is not None, "it was read a line above"
+    return found
+
+
 def _gist_versions(
     connection: Connection, conversation: ConversationRow, id: str
 ) -> list[Row[Any]]:
@@ -237,6 +233,7 @@ def _gist_versions(
 
 
 def _write_gist(connection: Connection, hand: Hand, newest: Row[Any], text: str) -> None:
+    pins.follow_gist(connection, hand, newest.policy, newest.last_pk, text)
     gist_rows.add_gist(
         connection,
         hand.conversation.pk,

@@ -13,7 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.flows.memory_edits import Hand, resummarize
+from gateway.flows.hand import Hand
+from gateway.flows.memory_edits import resummarize
 from gateway.flows.scrub_material import KINDS, Kind, Material, Span, policy_of
 from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, ledger, profile_edits, quarantine

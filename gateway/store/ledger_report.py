@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gateway.clock import iso
-from gateway.store import ledger
+from gateway.store import gist_rows, ledger
 from gateway.store.chapter_rows import chapters
 from gateway.store.ledger import EntryRow, EntryState, MarkRow, Path, state_of
 from gateway.store.message_ids import message_ids
@@ -71,6 +71,34 @@ def read_entries(
             }
         )
     return lines
+
+
+def pins_of_chapters(connection: Connection, conversation_pk: int) -> dict[int, EntryRow]:
+    """The entries by which an owner pinned what chapters tell, by the chapter's row number."""
+    return {
+        row.chapter_pk: row
+        for row in _pinned_texts(connection, conversation_pk)
+        if row.chapter_pk is not None
+    }
+
+
+def pins_of_gists(connection: Connection, conversation_pk: int) -> dict[tuple[str, int], EntryRow]:
+    """The same of gists, by policy and the last message that they cover."""
+    ends = {
+        row.pk: (row.policy, row.last_pk)
+        for row in gist_rows.all_gists(connection, conversation_pk)
+    }
+    return {
+        ends[row.gist_pk]: row
+        for row in _pinned_texts(connection, conversation_pk)
+        if row.gist_pk in ends
+    }
+
+
+def _pinned_texts(connection: Connection, conversation_pk: int) -> list[EntryRow]:
+    told = ledger.all_entries(connection, conversation_pk)
+    states = [state_of(*one) for one in told if one[0].kind == "note" and one[0].origin == "owner"]
+    return [state.row for state in states if state.pinned is not None and state.is_live]
 
 
 def _stand(row: EntryRow, marks: Sequence[MarkRow], path: Path | None) -> EntryState:

@@ -18,7 +18,7 @@ from gateway.store.conversations import jobs, render_job
 from gateway.store.fold_rows import FoldRow, folds
 from gateway.store.gist_rows import gists
 from gateway.store.ledger import Path
-from gateway.store.ledger_report import read_ledger
+from gateway.store.ledger_report import pins_of_chapters, pins_of_gists, read_ledger
 from gateway.store.message_ids import message_ids
 from gateway.store.moves import find_progress
 from gateway.store.profile import source_content
@@ -93,6 +93,7 @@ class _Reader:
         pks = (pk for row in written for pk in (row.first_pk, row.last_pk))
         ids = message_ids(self._connection, pks)
         told = self._versions()
+        pins = pins_of_chapters(self._connection, self._pk)
         return [
             {
                 "id": row.id,
@@ -105,6 +106,7 @@ class _Reader:
                 "created_at": iso(row.written_ms or row.created_ms),
                 "version": row.version,
                 "versions": told[row.pk],
+                "pinned": row.pk in pins,
                 "on_path": self._holds(row.last_pk, row.last_depth),
             }
             for row in written
@@ -129,6 +131,7 @@ class _Reader:
         ).all()
         ids = message_ids(self._connection, (row.last_pk for row in rows))
         found: dict[tuple[str, int], Line] = {}
+        pins = pins_of_gists(self._connection, self._pk)
         for row in rows:
             known = found.get((row.policy, row.last_pk), {"versions": []})
             found[row.policy, row.last_pk] = {
@@ -141,6 +144,7 @@ class _Reader:
                 "created_at": iso(row.created_ms),
                 "version": row.version,
                 "versions": [*known["versions"], _version(row)],
+                "pinned": (row.policy, row.last_pk) in pins,
                 "retired": row.retired_ms is not None,
                 "on_path": self._holds(row.last_pk, row.last_depth),
             }

@@ -344,6 +344,49 @@ async def test_only_threads_are_closed(door: Door) -> None:
     assert answer.status_code == 400
 
 
+# ── pins of chapters and gists ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["chapters", "gists"])
+async def test_a_chapter_or_gist_is_pinned_once_and_follows_its_text(door: Door, kind: str) -> None:
+    chat = Chat(door)
+    part = (await chat.memory())[kind][0]
+    tail = f"{kind}/{part['id']}"
+    for _ in range(2):
+        assert (await chat.send("POST", f"{tail}/pin")).json() == {**part, "pinned": True}
+    assert not chat.renews()
+
+    async def pinned() -> list[str]:
+        memory = await chat.memory()
+        return [line["text"] for line in memory["notes"] if line["id"] in memory["pins"]]
+
+    assert await pinned() == [part["text"]]
+    await chat.send("PATCH", tail, {"text": "全部。"})
+    assert await pinned() == ["全部。"]
+    await chat.send("POST", f"{tail}/unpin", {"now": True})
+    assert (await pinned(), chat.renews()) == ([], True)
+    await chat.send("POST", f"{tail}/unpin")
+    await chat.send("POST", f"{tail}/pin")
+    gone = await chat.send("DELETE", tail)
+    assert (await pinned(), gone.json()["pinned"]) == ([], False)
+    nothing = await chat.send("POST", f"{tail}/pin")
+    assert nothing.json()["error"]["message"].startswith("It tells nothing any more")
+
+
+async def test_what_no_view_has_room_for_is_not_pinned(door: Door) -> None:
+    """1,000 characters by default: `- ` before it, a line end behind it."""
+    chat = Chat(door)
+    tail = f"chapters/{(await chat.chapter())['id']}"
+    await chat.send("PATCH", tail, {"text": "x" * 998})
+    refused = await chat.send("POST", f"{tail}/pin")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"].startswith(
+        "It has 1,001 characters, and all that is pinned may have 1,000 together"
+    )
+    await chat.send("PATCH", tail, {"text": "x" * 997})
+    assert (await chat.send("POST", f"{tail}/pin")).json()["pinned"]
+
+
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -397,6 +440,10 @@ async def test_owners_never_meet(opened: Opener) -> None:
             ("PATCH", f"gists/{gist}", {"text": "x"}),
             ("DELETE", f"gists/{gist}", None),
             ("POST", f"gists/{gist}/undo", None),
+            ("POST", f"chapters/{chapter}/pin", None),
+            ("POST", f"chapters/{chapter}/unpin", None),
+            ("POST", f"gists/{gist}/pin", None),
+            ("POST", f"gists/{gist}/unpin", None),
             ("PATCH", f"entries/{entry}", {"text": "x"}),
             ("DELETE", f"entries/{entry}", None),
             ("POST", f"entries/{entry}/pin", None),

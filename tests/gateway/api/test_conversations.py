@@ -208,6 +208,7 @@ async def test_memory_as_designed(door: Door) -> None:
                 "created_at": "2023-11-14T22:13:20.000Z",
             }
         ],
+        "pinned": False,
         "on_path": True,
     }
     (gist,) = answer["gists"]
@@ -221,6 +222,7 @@ async def test_memory_as_designed(door: Door) -> None:
         "backend": "local-glm",
         "created_at": "2023-11-14T22:13:20.000Z",
         "version": 1,
+        "pinned": False,
         "retired": False,
         "on_path": True,
     }
@@ -263,6 +265,7 @@ async def test_memory_as_designed(door: Door) -> None:
                 "gist": "gist: They met.",
                 "memory_chars": 321,
                 "verbatim_chars": 60 - 20,
+                "notes_chars": 0,
                 "debt_chars": 20,
                 "kind": "fold",
                 "on_path": True,
@@ -292,6 +295,7 @@ async def test_a_conversation_without_memory_shows_its_models_policy(door: Door)
                 "gist": None,
                 "memory_chars": 0,
                 "verbatim_chars": 40,
+                "notes_chars": 0,
                 "debt_chars": 0,
                 "kind": None,
                 "on_path": True,

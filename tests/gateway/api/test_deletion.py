@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gateway.flows import memory_edits
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.store import documents, ledger, notes, profile, profile_edits, profile_learning, search
 from gateway.store.auxiliary import note_auxiliary
 from gateway.store.profile_learning import Told

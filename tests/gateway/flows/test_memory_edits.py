@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.flows import ledger_edits, memory_edits
+from gateway.flows import ledger_edits, memory_edits, pins
 from gateway.flows.erase import erase_conversation
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.flows.recorder import Draft
 from gateway.flows.tellings import store_chapter
 from gateway.store import chapter_rows, documents, ledger, profile, profile_edits, profile_learning
@@ -315,3 +315,22 @@ async def test_what_becomes_private_is_withdrawn_from_other_chats(tmp_path: Path
         assert [house.conversation(id).renew for id in ("a", "b")] == [False, False]
     finally:
         house.store.close()
+
+
+async def test_a_pinned_chapter_stays_when_it_is_folded_into_the_gist(house: House) -> None:
+    """And is told once while it stands itself."""
+    await fold(house, "a")
+    chat = house.conversation("a")
+    first = house.store.reading(chapter_rows.all_chapters, chat.pk)[0]
+    text = "THEY SWORE AN OATH"
+    edited = hand(house, "a", now=True)
+    house.store.writing(memory_edits.edit_chapter, edited, first.id, text)
+    row = house.store.reading(memory_edits.find_chapter, chat, first.id)
+    house.store.writing(pins.pin_chapter, edited, house.ctx.policies.file, row)
+    assert shown(await house.say("so", id="a")).count(text) == 1
+    said, _ = await show_a_gist(house, "a")
+    chapters = "".join(str(m["content"]) for m in said.prompt).split("<ledger>")
+    assert (shown(said).count(text), text in chapters[1]) == (1, True)
+    row = house.store.reading(memory_edits.find_chapter, chat, first.id)
+    house.store.writing(pins.unpin_chapter, hand(house, "a", now=True), row)
+    assert text not in shown(await house.say("on", id="a"))

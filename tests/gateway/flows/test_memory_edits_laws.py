@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from gateway.errors import Conflict
 from gateway.flows import ledger_edits, memory_edits
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.store import chapter_rows, ledger
 from gateway.store.ledger_report import read_ledger
 from gateway.store.transcript import ConversationRow, Node, node_by_pk

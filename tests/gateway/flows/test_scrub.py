@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection
 
 from gateway.flows import scrub, scrub_material
-from gateway.flows.memory_edits import Hand
+from gateway.flows.hand import Hand
 from gateway.flows.scrub import Finding
 from gateway.policy_file import parse_policies
 from gateway.store import chapter_rows, gist_rows, ledger, profile, profile_edits, profile_learning
