@@ -22,7 +22,7 @@ from policies.recall.ranking import NOTHING, rank
 LINE_CHARS = 44
 """What is reckoned for saying who said a passage and when, in characters: what `prompts.notes` puts
 around the line of an assistant at a depth of four digits."""
-LONGEST_LIST = 1_500
+LONGEST_LIST = 1_000
 """Messages of one posting list that are read, the newest: what keeps a search's cost from growing
 with the conversation. A word that more messages hold tells next to nothing."""
 _GAP = 4
