@@ -8,7 +8,7 @@ unpinned, deleted and undeleted) the newest one that lies on the path counts.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import LedgerEntry, LedgerMark
-from gateway.store.transcript import Node, on_path
+from gateway.store.transcript import Node, ancestor_at
 
 entries = LedgerEntry.__table__  # type: ignore[attr-defined]
 marks = LedgerMark.__table__  # type: ignore[attr-defined]
@@ -111,14 +111,23 @@ class Path:
         self._connection = connection
         self._head = head
         self._up_to = head.depth if up_to is None else up_to
-        self._known: dict[int, bool] = {}
+        self._at: dict[int, int | None] = {}
+
+    def learn(self, depths: Iterable[int]) -> None:
+        """Look up what stands at these depths, each from the one below it: a few rows a step,
+        where from the head it is the logarithm of the whole path."""
+        pk: int | None = self._head.pk
+        for depth in sorted({depth for depth in depths if depth <= self._up_to}, reverse=True):
+            if depth not in self._at:
+                self._at[depth] = None if pk is None else ancestor_at(self._connection, pk, depth)
+            pk = self._at[depth]
 
     def holds(self, pk: int, depth: int) -> bool:
-        if depth > self._up_to:
+        if depth > min(self._up_to, self._head.depth):
             return False
-        if pk not in self._known:
-            self._known[pk] = on_path(self._connection, pk, depth, self._head)
-        return self._known[pk]
+        if depth not in self._at:
+            self._at[depth] = ancestor_at(self._connection, self._head.pk, depth)
+        return self._at[depth] == pk
 
     def counts(self, mark: MarkRow) -> bool:
         """Whether a mark counts here; the owner's own acts do everywhere."""
@@ -235,6 +244,7 @@ def states_on_path(
     """
     path = Path(connection, head, up_to_depth)
     rows = _select(connection, conversation_pk, kinds, where)
+    path.learn(row.last_depth for row in rows if row.last_depth <= head.depth)
     rows = [row for row in rows if path.holds(row.last_pk, row.last_depth)]
     told = marks_of(connection, conversation_pk, rows)
     return [
@@ -272,9 +282,14 @@ def marks_of(
     """The marks of these entries, oldest first, by the entry's row number."""
     if not rows:
         return {}
-    wanted = {row.pk for row in rows}
+    wanted, kinds = {row.pk for row in rows}, {row.kind for row in rows}
     found: dict[int, list[MarkRow]] = {}
-    asked = select(*_MARK).where(marks.c.conversation_pk == conversation_pk).order_by(marks.c.pk)
+    asked = (
+        select(*_MARK)
+        .join(entries, entries.c.pk == marks.c.entry_pk)
+        .where(marks.c.conversation_pk == conversation_pk, entries.c.kind.in_(kinds))
+        .order_by(marks.c.pk)
+    )
     for row in connection.execute(asked):
         mark = record(MarkRow, row)
         if mark.entry_pk in wanted:
