@@ -182,14 +182,26 @@ async def test_how_often_a_client_tried_is_a_number_of_any_length(opened: Opener
             assert client.sent[0]["status"] == 400
 
 
+def _headers(*, dropped: tuple[str, ...] = (), failed: tuple[str, ...] = ()) -> dict[bytes, bytes]:
+    begun = SimpleNamespace(
+        conversation=SimpleNamespace(id="c"),
+        view_kind="verbatim",
+        rule="home",
+        progress=None,
+        question=SimpleNamespace(answers=SimpleNamespace(failed=failed)),
+    )
+    prepared = SimpleNamespace(begun=begun, backend=SimpleNamespace(name="b"), dropped=dropped)
+    return dict(turn_headers(cast(Turn, SimpleNamespace(prepared=prepared))))
+
+
+def test_lookups_that_failed_are_named() -> None:
+    assert _headers(failed=("crm", "web"))[b"x-foldgate-lookups-failed"] == b"crm, web"
+    assert b"x-foldgate-lookups-failed" not in _headers()
+
+
 def test_thousands_of_dropped_fields_make_no_header_that_loses_the_answer() -> None:
     names = tuple(f"field_{number:04}" for number in range(3_000))
-    conversation = SimpleNamespace(id="c")
-    begun = SimpleNamespace(
-        conversation=conversation, view_kind="verbatim", rule="home", progress=None
-    )
-    prepared = SimpleNamespace(begun=begun, backend=SimpleNamespace(name="b"), dropped=names)
-    told = dict(turn_headers(cast(Turn, SimpleNamespace(prepared=prepared))))
+    told = _headers(dropped=names)
     value = told[b"x-foldgate-dropped-params"].decode()
     *first, last = value.split(", ")
     # 12 characters a name with its comma: 83 whole ones in 1,000.
