@@ -80,7 +80,7 @@ async def test_a_small_model_sits_the_whole_exam(
         (tmp_path / "policies.yaml").write_text(POLICIES.format(url=server.url))
         status, figures, _ = await run(tmp_path)
         again = await run(tmp_path)
-    print(json.dumps(figures, indent=1))
+    sys.stderr.write(json.dumps(figures, indent=1))
     assert figures["spans"] == 2
     assert figures["questions"] + figures["missing"] == 4
     assert status == (0 if figures["questions"] else 1)

@@ -18,7 +18,10 @@ from policies.values import Line
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
 _MOST_KEYS = 3
 _FILLED = 0.8
-_TOLD_TOGETHER = 3
+_TOLD_TOGETHER = {"ja": 6, "zh": 6, "ko": 6}
+_TOLD_USUALLY = 3
+"""Statements in one sentence: where words are short, too many sentences of one form would be taken
+for a loop."""
 _ASKS = {
     "en": "What did {who} say about {cue}?",
     "ja": "{who}は{cue}について何と言いましたか。",
@@ -64,7 +67,7 @@ def tell(facts: Sequence[Fact]) -> str:
     sentence as far as it is no list."""
     sentences = []
     for (who, language), told in groupby(facts, key=lambda fact: (fact.who, fact.language)):
-        for some in _batched(list(told), _TOLD_TOGETHER):
+        for some in _batched(list(told), _TOLD_TOGETHER.get(language, _TOLD_USUALLY)):
             words = [word for fact in some for word in fact.words]
             phrases = VOICES[language].told
             phrase = phrases[some[0].number % len(phrases)]

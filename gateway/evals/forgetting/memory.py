@@ -98,14 +98,18 @@ class Memory:
 
 @contextmanager
 def stored_talk(
-    messages: Sequence[tuple[str, str]], policy: Policy, most: int | None
+    messages: Sequence[tuple[str, str]], policy: Policy, most: int | None, *, is_searched: bool
 ) -> Iterator[Talk]:
-    """The conversation in a database of its own, which goes with the context."""
+    """The conversation in a database of its own, which goes with the context. most: spans at most;
+    is_searched: it is made ready for recall."""
     with TemporaryDirectory(prefix="foldgate-forgetting-") as folder:
         store = Store(f"sqlite:///{Path(folder) / 'talk.db'}", synchronous="OFF")
         store.open()
         try:
-            yield _store_talk(store, messages, policy, most)
+            talk = _store_talk(store, messages, policy, most)
+            if is_searched:
+                _index(talk)
+            yield talk
         finally:
             store.close()
 
@@ -119,10 +123,16 @@ def _store_talk(
     marks = [Mark(row.depth, row.chars, row.opens) for row in rows]
     plan = plan_folds(limits, marks, most)
     end = store.reading(transcript.node_by_pk, rows[plan.last - 1].pk) if rows else head
-    border = rows[plan.border - 1].pk if plan.border else None
-    while border is not None and store.writing(search.index_path, conversation.pk, border):
-        pass
     return Talk(store, conversation, owner_pk, end, tuple(rows), plan, limits, policy)
+
+
+def _index(talk: Talk) -> None:
+    """As a fold does: what is behind its border."""
+    border = talk.plan.border
+    if not border:
+        return
+    while talk.store.writing(search.index_path, talk.conversation.pk, talk.rows[border - 1].pk):
+        pass
 
 
 def _keep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 # Loaded at once, so that what is judged at the end is judged by the code of the beginning.
@@ -87,7 +88,7 @@ class _Course:
 
     async def play(self, messages: Messages) -> None:
         options = self.options
-        with stored_talk(messages, options.policy, options.spans) as talk:
+        with self._stored(messages) as talk:
             lines = [talk.lines_of(span) for span in talk.plan.spans]
             self._check(talk)
             facts = self._find_facts(lines)
@@ -98,10 +99,15 @@ class _Course:
             self._count(talk, questions, examiner)
             await self._repeat(1, talk, questions, writer, examiner)
         for repeat in range(2, options.repeats + 1):
-            with stored_talk(messages, options.policy, options.spans) as talk:
+            with self._stored(messages) as talk:
                 await self._repeat(repeat, talk, questions, writer, examiner)
         self._close(writer, examiner)
         self.report.asked_now += summarizer.asked + (asked.asked if asked else 0)
+
+    def _stored(self, messages: Messages) -> AbstractContextManager[Talk]:
+        options = self.options
+        is_searched = RECALL in options.modes
+        return stored_talk(messages, options.policy, options.spans, is_searched=is_searched)
 
     def _check(self, talk: Talk) -> None:
         if talk.plan.spans:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST
 from policies.folding import plan_debt
@@ -40,10 +41,10 @@ def plan_folds(limits: Limits, marks: Sequence[Mark], most: int | None = None) -
     view = _View(limits)
     folds: list[tuple[Span, ...]] = []
     last, left = marks[-1].depth if marks else 0, most
-    ends = [mark.opens for mark in marks[1:]] + [True]
-    for mark, is_end in zip(marks, ends, strict=True):
+    # A turn ends where the next message begins another.
+    for mark, following in zip_longest(marks, marks[1:]):
         view.add(mark)
-        spans = view.fold() if is_end else ()
+        spans = view.fold() if following is None or following.opens else ()
         if not spans:
             continue
         folds.append(spans if left is None else spans[:left])
