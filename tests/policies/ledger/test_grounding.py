@@ -112,6 +112,7 @@ def test_a_subject_is_short_or_none() -> None:
         (("Zoe", "Ann", "she sold the key to Bo", ""), None),
         (("", "Ann", "she sold the key to Bo", ""), None),
         (("Mira sold the silver key", "Ann", "she sold the key to Bo", ""), None),
+        (("Ann", "", "she plays the violin and sold the silver key", ""), None),  # 2 of 5, Mira 3
         (("Dr. Mira", "Ann", "she sold the key to Bo", ""), ("Dr. Mira", "Ann", None)),
         (("Mira!", "Ann", "she sold the key to Bo", ""), None),
         (("Mira" * 20, "Ann", "she sold the key to Bo", ""), None),
