@@ -324,7 +324,10 @@ class Laws(RuleBasedStateMachine):
         # Law 5: one fold, at this message, at a user message; not on the turn that crossed.
         assert fold.at_pk == asked.pk
         assert asked.opens or fold.kind == "cut"
-        if fold.kind == "fold":
+        if fold.kind in ("opening", "renewal"):
+            before = self._fold(older.fold)
+            assert fold.border_pk == (before.border_pk if before else 0)
+        elif fold.kind == "fold":
             old = self._fold(older.fold)
             assert self._total(old, asked) - self._newest_chars(asked) > START
         else:
@@ -346,11 +349,18 @@ class Laws(RuleBasedStateMachine):
 
         foreseen, total = self.house.store.reading(foresee)
         if fold is not None and fold.at_pk == asked.pk:
-            if foreseen is None and total >= CEILING:
+            if fold.kind == "opening" or (total >= CEILING and self._is_renewal(foreseen, asked)):
                 return
-            assert foreseen == Foreseen(fold.border_depth, fold.gist_pk, fold.memory)
+            assert foreseen == Foreseen.of(fold)
         else:
             assert foreseen is None
+
+    def _is_renewal(self, foreseen: Foreseen | None, asked: Node) -> bool:
+        """Whether no step of the border was foreseen."""
+        older = self._view_before(asked)
+        fold = self._fold(older.fold) if older else None
+        border = fold.border_depth if fold else 0
+        return foreseen is None or foreseen.border_depth == border
 
     def _view_before(self, asked: Node) -> Shown | None:
         """The view of the nearest ancestor that was asked."""
