@@ -85,6 +85,53 @@ def test_names_that_the_policies_file_does_not_have(
     assert "there are: " in done.stderr
 
 
+@pytest.fixture
+def questions(run: Run, tmp_path: Path) -> str:
+    """Forty days, and then forty questions about them."""
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    things = (
+        "compass",
+        "鍵",
+        "фонарь",
+        "violin",
+        "灯籠",
+        "maceta",
+        "ledger",
+        "письмо",
+        "bell",
+        "mapa",
+    )
+    said = []
+    for day in range(40):
+        thing = things[day % 10]
+        said.append(f"Today captain number{day} of the Aurora lost the {thing} called name{day}x.")
+        said.append(f"What a pity. {'And the sea was calm, or so they say. ' * 3}")
+    for day in range(40):
+        said.append(f"Who lost the {things[day % 10]} called name{day}x?")
+        said.append("Let me think about it.")
+    messages = [
+        {"role": role, "content": text}
+        for role, text in zip(("user", "assistant") * 80, said, strict=True)
+    ]
+    (tmp_path / "questions.json").write_text(json.dumps(messages))
+    return "questions.json"
+
+
+def test_recall_finds_lines_and_moves_no_prefix(run: Run, questions: str) -> None:
+    with_notes, without = (
+        json.loads(run("replay", questions, "--policy", "small", "--json", *flags).stdout)
+        for flags in ((), ("--no-recall",))
+    )
+    assert with_notes["recall_turns"] >= 3
+    # a share of 0.4 of the headroom of 2,000 between two folds
+    assert 0 < with_notes["recall_chars"] <= 800 * (with_notes["folds"] + 1)
+    assert (without["recall_turns"], without["recall_chars"]) == (0, 0)
+    for figures in (with_notes, without):
+        assert figures["moved_prefixes"] == figures["lost_messages"] == figures["hard_cuts"] == 0
+    added = with_notes["reread_chars"] - without["reread_chars"]
+    assert added <= 1.5 * with_notes["floor_chars"]
+
+
 # -- switches ---------------------------------------------------------------------------------
 
 MOVES = """

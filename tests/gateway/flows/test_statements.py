@@ -6,15 +6,21 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from gateway.flows.tails import LEAST_ROOM
 from gateway.store import transcript
-from tests.gateway.house import House, Say, assistant, user
+from tests.gateway.house import POLICIES, House, Say, assistant, user
 from tests.gateway.seeds import NOW, new_message
 
 # Rows that a statement made itself: of one path, or the newest versions of one conversation.
-_MAY_SCAN = re.compile(r"SCAN (?:walk|w|sqlite_sequence|anon_1)\b")
+_MAY_SCAN = re.compile(
+    r"SCAN (?:walk|w|sqlite_sequence|anon_1|message_search VIRTUAL TABLE INDEX [^:]*:\S|CONSTANT)"
+)
+# What FTS5 asks of its own tables.
+_INSIDE = "message_search_"
 
 
 @contextmanager
@@ -38,7 +44,7 @@ def commits(heard: list[str]) -> list[list[str]]:
     for statement in heard:
         if statement.startswith("BEGIN"):
             found.append([])
-        elif statement not in ("COMMIT", "ROLLBACK"):
+        elif statement not in ("COMMIT", "ROLLBACK") and _INSIDE not in statement:
             found[-1].append(statement)
     return found
 
@@ -133,8 +139,67 @@ async def test_an_aligned_history_costs_the_same_however_long_the_conversation_i
     assert read[0] == read[1] <= 300
 
 
+@pytest.fixture
+def recalling(tmp_path: Path) -> Iterator[House]:
+    folder = tmp_path / "recalling"
+    folder.mkdir()
+    built = House(folder, POLICIES.replace("recall: {budget: 0}", "recall: {budget: 400}", 1))
+    yield built
+    built.store.close()
+
+
+async def test_recall_costs_a_turn_without_a_fold_nothing(house: House, recalling: House) -> None:
+    counts = []
+    for each in (house, recalling):
+        await each.say("one", id="c")
+        await each.say("two", id="c")
+        with listening(each) as heard:
+            await each.say("three", id="c")
+        counts.append([len(commit) for commit in commits(heard)])
+    assert counts[0] == counts[1]
+
+
+async def test_a_folded_turn_without_room_for_notes_reads_them_and_no_more(
+    house: House, recalling: House
+) -> None:
+    """At most 480 characters stand between two folds, and a line has some 200. The one more says
+    whether the newest note is on the path."""
+    counts = []
+    for each in (house, recalling):
+        history: list[Say] = []
+        while not each.folds():
+            await grow(each, history, f"the key number {len(history)} " + "word " * 30)
+            each.write_chapters()
+        assert said_chars(each) < 2_200  # far below the start, notes included
+        for at in range(0, 6, 2):
+            await grow(each, history, f"what of the key number {at}?")
+        await each.ctx.indexing.settle()
+        with listening(each) as heard:
+            await grow(each, history, "what of the key number 3?")
+        counts.append([len(commit) for commit in commits(heard)])
+    assert recalling.one("SELECT sum(chars) FROM notes") > 480 - LEAST_ROOM
+    assert [b - a for a, b in zip(*counts, strict=True)] == [1, 1]
+
+
+def said_chars(house: House) -> int:
+    return sum(house.rows("SELECT memory_chars, verbatim_chars FROM attempts ORDER BY pk DESC")[0])
+
+
+async def grow(house: House, history: list[Say], text: str) -> None:
+    history.append(user(text))
+    history.append(assistant((await house.say(*history, id="c")).text))
+
+
+async def test_what_is_found_by_words_goes_by_an_index_too(recalling: House) -> None:
+    await _check_plans(recalling)
+
+
 async def test_every_statement_of_a_turn_goes_by_an_index(house: House) -> None:
     """With swipes, folds, chapters and gists on the way."""
+    await _check_plans(house)
+
+
+async def _check_plans(house: House) -> None:
     history: list[Say] = []
     with listening(house) as heard:
         for at in range(60):
@@ -152,7 +217,8 @@ async def test_every_statement_of_a_turn_goes_by_an_index(house: House) -> None:
         ]
         await house.say(*named, user("[a note]"), user("named"))
     kinds = {re.sub(r"'[^']*'|\b\d+(\.\d+)?\b", "?", statement): statement for statement in heard}
-    plain = [s for s in kinds.values() if s.split()[0] in ("SELECT", "UPDATE", "DELETE", "WITH")]
+    known = ("SELECT", "UPDATE", "DELETE", "WITH")
+    plain = [s for s in kinds.values() if s.split()[0] in known and _INSIDE not in s]
     assert len(plain) > 15
     steps = [
         (row[3], statement)
