@@ -206,6 +206,14 @@ def forgetting_command(
         print_json({**report.as_json(), "paths": told})
     else:
         _print_table(report)
+    if report.control.is_blind:
+        control = report.control
+        click.echo(
+            f"foldgate: of {control.checked} right and as many wrong answers the examiner graded "
+            f"{control.right_refused} wrong and {control.wrong_passed} right: its figures say "
+            "little; ask a more capable --examiner",
+            err=True,
+        )
     if not report.questions:
         click.echo("foldgate: no question could be read: ask a more capable --examiner", err=True)
         sys.exit(1)

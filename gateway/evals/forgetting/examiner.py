@@ -15,8 +15,12 @@ from gateway.evals.forgetting.state import Recorded, RunStopped, State
 from gateway.prompts.summary import render_lines
 from policies.budget import first_ratio
 from policies.chapters import group_lines
+from policies.ledger.content import content
 from policies.retries import draw_share
 from policies.values import Line
+
+CHECKS = 8
+"""Questions by which a grader is checked."""
 
 DRAWS = 3
 """How often a model is asked for one thing before what came is counted and left."""
@@ -38,6 +42,21 @@ class Tally:
     malformed: int = 0
     calls: int = 0
     missing: int = 0
+
+
+@dataclass(slots=True)
+class Control:
+    """How a grader does where the grade is known. checked: questions, each with its own right
+    answer and with the answer to another one; right_refused, wrong_passed: graded wrongly."""
+
+    checked: int = 0
+    right_refused: int = 0
+    wrong_passed: int = 0
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether its grades say little: more than a fifth of them are wrong."""
+        return self.right_refused + self.wrong_passed > 2 * self.checked / 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +82,8 @@ class Examiner(Protocol):
 
     async def grade(self, key: str, question: Question, answer: str | None) -> bool: ...
 
+    async def check(self, key: str, questions: Sequence[Question]) -> Control: ...
+
 
 @dataclass(slots=True)
 class CodeExaminer:
@@ -86,6 +107,10 @@ class CodeExaminer:
 
     async def grade(self, key: str, question: Question, answer: str | None) -> bool:
         return answer == question.answer
+
+    async def check(self, key: str, questions: Sequence[Question]) -> Control:
+        """Nothing: words stand there or they do not."""
+        return Control()
 
 
 class ModelExaminer:
@@ -155,6 +180,20 @@ class ModelExaminer:
         self._state.add("grade", key, grade or False)
         return grade or False
 
+    async def check(self, key: str, questions: Sequence[Question]) -> Control:
+        """Have some answers graded whose grade is known, spread over all questions."""
+        control = Control()
+        step = max(1, -(-len(questions) // CHECKS))
+        for number, question in enumerate(questions[::step]):
+            other = _unlike(question, questions)
+            if other is None:
+                continue
+            control.checked += 1
+            is_right = await self.grade(f"{key}.{number}/right", question, question.answer)
+            control.right_refused += not is_right
+            control.wrong_passed += await self.grade(f"{key}.{number}/wrong", question, other)
+        return control
+
     async def _ask_short(self, key: str, asked: Asked, draw: int) -> str:
         try:
             return await self._ask(key, asked, draw) or ""
@@ -218,6 +257,15 @@ class ModelExaminer:
             form = {"type": "json_schema", "json_schema": schema}
         demand = {"response_format": form}
         return {} if self._form == "plain" or self._backend.dropped_params(demand) else demand
+
+
+def _unlike(question: Question, questions: Sequence[Question]) -> str | None:
+    """The answer to another question that shares nothing with this one's."""
+    mine = content(question.answer)
+    place = questions.index(question)
+    others = (*questions[place + 1 :], *questions[:place])
+    found = (each.answer for each in others if mine and not mine & content(each.answer))
+    return next(found, None)
 
 
 class _TooLong(Exception):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
 from typing import Any
+
+from gateway.evals.forgetting.examiner import Control
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +84,13 @@ class Report:
     calls: int = 0
     asked_now: int = 0
     stand_ins: int = 0
+    control: Control = field(default_factory=Control)
     rejected: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """questions: written, all spans together; missing: those that nobody could write. malformed
-        and calls: of everything, modes included. rejected: summaries that the judge turned away."""
+        and calls: of everything, modes included. rejected: summaries that the judge turned away.
+        grader: how it graded answers of which the grade is known; blind: its figures say little."""
         return {
             **self.facts,
             "modes": {name: mode.as_json() for name, mode in self.modes.items()},
@@ -100,6 +104,7 @@ class Report:
             "calls": self.calls,
             "asked_now": self.asked_now,
             "stand_ins": self.stand_ins,
+            "grader": {**asdict(self.control), "blind": self.control.is_blind},
             "rejected": dict(sorted(self.rejected.items())),
             "fingerprint": dict(self.fingerprint),
         }

@@ -97,6 +97,7 @@ class _Course:
             examiner = self._examiner(facts, asked)
             questions = await self._write_questions(examiner, lines)
             self._count(talk, questions, examiner)
+            await self._check_grader(examiner, questions)
             await self._repeat(1, talk, questions, writer, examiner)
         for repeat in range(2, options.repeats + 1):
             with self._stored(messages) as talk:
@@ -170,6 +171,16 @@ class _Course:
         report.tail_chars += sum(row.chars for row in talk.rows[plan.border : plan.last])
         report.questions += sum(map(len, questions))
         report.missing += examiner.tally.missing
+
+    async def _check_grader(
+        self, examiner: Examiner, questions: Sequence[Sequence[Question]]
+    ) -> None:
+        every = [question for each in questions for question in each]
+        found = await examiner.check(self._key("check"), every)
+        control = self.report.control
+        control.checked += found.checked
+        control.right_refused += found.right_refused
+        control.wrong_passed += found.wrong_passed
 
     async def _repeat(
         self,

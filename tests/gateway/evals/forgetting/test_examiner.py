@@ -177,3 +177,32 @@ async def test_code_asks_for_statements_and_finds_their_words() -> None:
         for question, answer in zip(questions, answers, strict=True)
     ]
     assert grades == [True, True, False]
+
+
+def exams(*answers: str) -> list[Question]:
+    return [Question(f"Question {n}?", answer) for n, answer in enumerate(answers)]
+
+
+async def test_a_grader_is_checked_with_answers_whose_grade_is_known() -> None:
+    def strict(call: Call) -> str:
+        prompt = json.loads(call.messages[0])["content"]
+        quoted = [part.split("[end record")[0] for part in prompt.split("[begin record ")[1:]]
+        right, given = (text.partition("\n")[2] for text in quoted[1:])
+        return json.dumps({"grade": "right" if right == given else "wrong"})
+
+    questions = exams("green boats", "twelve apples", "green paint", "UNKNOWN")
+    control = await examiner(Model(strict)).check("c", questions)
+    assert (control.checked, control.right_refused, control.wrong_passed) == (4, 1, 0)
+    kind = await examiner(Model(lambda call: '{"grade": "right"}')).check("c", questions[:3])
+    assert (kind.checked, kind.right_refused, kind.wrong_passed) == (3, 0, 3)
+    assert kind.is_blind and not control.is_blind
+
+
+async def test_a_grader_is_checked_with_a_few_questions_only_and_never_with_their_like() -> None:
+    model = Model(lambda call: '{"grade": "wrong"}')
+    many = exams(*(f"Velm{chr(97 + n % 20)}{chr(100 + n // 20)}or" for n in range(40)))
+    control = await examiner(model).check("c", many)
+    assert (control.checked, len(model.calls), control.right_refused) == (8, 16, 8)
+    alike = await examiner(model).check("d", exams("green boats", "boats of green"))
+    assert alike.checked == 0 and not alike.is_blind
+    assert (await CodeExaminer([], 1).check("e", many)).checked == 0

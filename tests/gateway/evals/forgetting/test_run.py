@@ -189,7 +189,7 @@ class _Answer:
 
 
 def sit(folder: Path, backend: Any, **more: Any) -> Report:
-    talk = make_talk(42_000, seed=4)
+    talk = make_talk(48_000, seed=4)
     chosen = options(writer=backend, examiner=backend, questions=1, spans=3, **more)
     state = open_state(folder, fingerprint_of([talk], chosen, {"backend": "exam"}))
     try:
