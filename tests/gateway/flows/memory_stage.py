@@ -59,9 +59,9 @@ models:
 """
 
 _USUAL: dict[str, Any] = {
-    "start": 3_200,
+    "start": 3_400,
     "ceiling": 4_400,
-    "headroom": 1_000,
+    "headroom": 1_200,
     "keep": 400,
     "split": 900,
     "length": 180,
@@ -73,7 +73,7 @@ _USUAL: dict[str, Any] = {
 }
 NUMBERS: tuple[dict[str, Any], ...] = (
     _USUAL,
-    {**_USUAL, "start": 2_700, "ceiling": 3_300, "keep": 300, "stack": 400, "budget": 450},
+    {**_USUAL, "start": 2_900, "ceiling": 3_500, "keep": 300, "stack": 400, "budget": 450},
     {**_USUAL, "start": 6_000, "ceiling": 7_000, "headroom": 2_000, "split": 2_000, "budget": 900},
     {**_USUAL, "memory": "rolling", "length": 250, "between": 500},
 )

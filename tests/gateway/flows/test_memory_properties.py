@@ -21,10 +21,10 @@ from sqlalchemy import Connection, text
 from gateway.errors import GatewayError
 from gateway.flows import ledger_edits, memory_edits, papers, scrub, scrub_material
 from gateway.flows.erase import erase_conversation
-from gateway.flows.folds import measure
 from gateway.flows.hand import Hand
 from gateway.flows.memories import show_memory
 from gateway.flows.recollection import Ask, recall
+from gateway.flows.states import measure
 from gateway.flows.tails import lay_tail
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.flows.views import ViewCache
@@ -45,7 +45,9 @@ from gateway.store.message_ids import message_ids
 from gateway.store.tables import METADATA
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from gateway.wire.json_text import dump_bytes, loads
+from policies.budget import limits_of
 from policies.judge import is_refusal
+from policies.recall.room import notes_room
 from tests.gateway.flows.memory_stage import (
     FAILING,
     INVENTED,
@@ -198,9 +200,7 @@ class LastingMemory(RuleBasedStateMachine):
             return
         fact = facts[int(share * len(facts))]
         begun, heard = self._turn(client, user(fact.asks), 20)
-        recall, left = begun.setting.policy.recall, begun.setting.policy.view.ceiling
-        left -= self._size(begun, begun.fold)
-        if begun.noted.chars + 500 <= recall.between_folds and left > 500:
+        if self._room(begun) >= 450:
             assert fact.token in b"".join(heard).decode(), f"not recalled: {fact.text}"
 
     @rule(who=WHO, count=st.integers(3, 10), moods=MOODS, tongue=st.booleans())
@@ -527,6 +527,15 @@ class LastingMemory(RuleBasedStateMachine):
             assert self._size(begun, older.fold) >= limits.ceiling
         if fold.kind == "renewal":
             assert older.fold is None or fold.border_pk == older.fold.border_pk
+
+    def _room(self, begun: Begun) -> int:
+        """What the notes of the newest message had room for, if any were looked for."""
+        if begun.recalled is None:
+            return 0
+        policy = begun.setting.policy
+        own = 0 if begun.recalled.note is None else begun.recalled.note.chars
+        total, spent = self._size(begun, begun.fold) - own, begun.noted.chars - own
+        return notes_room(policy.recall, limits_of(policy, begun.ratio), total=total, spent=spent)
 
     def _check_size(self, begun: Begun) -> None:
         """Below the ceiling, but for a newest message that cannot be folded."""
