@@ -13,16 +13,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_gist_job, chapter_key
-from gateway.flows.folds import (
-    MemoryRows,
-    Site,
-    find_threads,
-    load_memory,
-    load_whole_memory,
-    measure,
-)
+from gateway.flows.folds import find_threads
 from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_outline
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
+from gateway.flows.states import MemoryRows, Site, load_memory, load_whole_memory, measure
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript

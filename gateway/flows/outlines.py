@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from gateway.flows.debts import Order, add_debt
-from gateway.flows.folds import MemoryRows, Site, load_whole_memory
+from gateway.flows.states import MemoryRows, Site, load_whole_memory
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST
 from gateway.store import transcript
 from gateway.store.chapter_rows import ChapterEnd, ChapterRow

@@ -21,10 +21,11 @@ from sqlalchemy import Connection
 from gateway.backends.base import Backend, Call
 from gateway.backends.faults import UpstreamFault
 from gateway.clock import Clock
-from gateway.flows.folds import Foreseen, foresee_fold
+from gateway.flows.folds import foresee_fold
 from gateway.flows.memories import tell_memory
 from gateway.flows.notes import read_notes, tail_messages
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
+from gateway.flows.showings import Foreseen
 from gateway.flows.sites import Ground, Setting, Spot, System, find_ground, make_site
 from gateway.meters import Prefilled
 from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.errors import Forbidden
-from gateway.flows.folds import load_state
 from gateway.flows.migrate import open_migration
 from gateway.flows.offers import Offer, no_backend
 from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Ground, Setting, Spot, find_ground
+from gateway.flows.states import load_state
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress
 from gateway.store.transcript import ConversationRow, Node

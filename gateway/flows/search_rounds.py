@@ -25,10 +25,10 @@ from typing import Any
 from gateway.backends.base import Call, Chunk, Completion, Trace
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.context import Context
-from gateway.flows.folds import sizes
 from gateway.flows.prefixes import mark_of
 from gateway.flows.recall_tool import Allowance, Look, Past, answer_calls, is_ours
 from gateway.flows.sites import Setting, margin_of
+from gateway.flows.states import sizes
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.prompts.view import encode_message
 from gateway.wire.json_text import dump_bytes

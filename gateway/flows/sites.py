@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.flows.folds import Site, measure
+from gateway.flows.states import Site, measure
 from gateway.store import attempts, fold_rows, token_ratios, transcript
 from gateway.store.fold_rows import FoldRow
 from gateway.store.transcript import ConversationRow, Node

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from gateway.flows.folds import Site, sizes
 from gateway.flows.lookups import Answers
 from gateway.flows.notes import (
     NO_NOTES,
@@ -19,6 +18,7 @@ from gateway.flows.notes import (
     tail_messages,
     write_note,
 )
+from gateway.flows.states import Site, sizes
 from gateway.flows.views import CachedTail
 from gateway.prompts.notes import FRAME_CHARS
 from gateway.prompts.view import Tail

@@ -30,7 +30,6 @@ from gateway.flows.attempt import (
 from gateway.flows.circuits import Passage
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
-from gateway.flows.folds import count_tail, sizes
 from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Move, Used, name_cause
 from gateway.flows.recall_tool import with_tools
@@ -39,6 +38,7 @@ from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_end, tell_searches, tell_span
 from gateway.flows.search_rounds import SearchRounds, begin_rounds
 from gateway.flows.sites import Setting
+from gateway.flows.states import count_tail, sizes
 from gateway.flows.turn_rows import Begun, Ending, finish_turn
 from gateway.prompts.view import render_reply
 from gateway.traces import Span

@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 from gateway.errors import Conflict
 from gateway.flows import folds
 from gateway.flows.align import drop_fillers
-from gateway.flows.folds import Site
 from gateway.flows.lookups import NOTHING, Answers
 from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_warm_chapters
@@ -36,6 +35,7 @@ from gateway.flows.sites import (
     last_system,
     make_site,
 )
+from gateway.flows.states import Site, sizes
 from gateway.flows.tails import lay_tail, plan_recall
 from gateway.flows.views import CachedTail, ViewCache, ViewKey
 from gateway.prompts.view import Tail
@@ -316,7 +316,7 @@ def _show(
     """The view on a fold and its attempt: a new one, or the one that was not sent yet. most: where
     it was cut to its window, the characters that it has room for."""
     placement = question.placement
-    memory_chars, verbatim_chars = folds.sizes(fold, placement.asked)
+    memory_chars, verbatim_chars = sizes(fold, placement.asked)
     shown = show_memory(connection, fold, views)
     reasoning_of = setting.backend if setting.keep_reasoning else None
     key = (placement.conversation.pk, setting.policy.name, reasoning_of)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gateway.flows.folds import Foreseen, foresee_fold
+from gateway.flows.folds import foresee_fold
 from gateway.flows.memories import show_memory, tell_memory
+from gateway.flows.showings import Foreseen
 from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache

@@ -17,9 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Connection, text
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.flows.folds import Foreseen, foresee_fold, sizes
+from gateway.flows.folds import foresee_fold
 from gateway.flows.memories import show_memory
 from gateway.flows.notes import read_notes, spent_chars, tail_messages
+from gateway.flows.showings import Foreseen
+from gateway.flows.states import sizes
 from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.flows.views import ViewCache

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.flows import folds, migrate, outlines
+from gateway.flows import migrate, outlines, states
 from gateway.flows.migrate import plan_next_gist
 from gateway.store import chapter_rows, fold_rows, transcript
 from policies.backlog import plan_backlog, plan_warm
@@ -49,12 +49,12 @@ def keep_warm(house: House) -> int | None:
     return house.store.writing(plan)
 
 
-def site_of(connection: Connection, house: House) -> folds.Site:
+def site_of(connection: Connection, house: House) -> states.Site:
     conversation, policy = house.conversation("c"), house.ctx.policy("small")
     assert conversation.head_pk is not None
     head = transcript.node_by_pk(connection, conversation.head_pk)
     limits = limits_of(policy, 1.0)
-    return folds.Site(conversation, policy, limits, head, "revision", house.clock.ms)
+    return states.Site(conversation, policy, limits, head, "revision", house.clock.ms)
 
 
 async def test_a_turn_that_waits_reads_what_is_not_chaptered(house: House) -> None:
@@ -133,7 +133,7 @@ def check_outline(connection: Connection, house: House) -> None:
     """At the newest message an outline plans what the whole view plans."""
     site = site_of(connection, house)
     fold = fold_rows.deepest_fold(connection, site.conversation.pk, "small", site.head)
-    state = folds.load_state(connection, site, fold).state
+    state = states.load_state(connection, site, fold).state
     outline = outlines.load_outline(connection, site, fold)
     assert outline.state.total == state.total
     warm = plan_warm(site.limits, outline.state)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import Connection
 
-from gateway.flows.folds import sizes
 from gateway.flows.migrate import plan_next_gist
+from gateway.flows.states import sizes
 from gateway.store import transcript
 from gateway.store.moves import find_progress
 from tests.gateway.flows.test_migrate import POLICIES, check_whole, served, waits
