@@ -11,6 +11,8 @@ import click
 
 from gateway.backends.base import SlotCare
 from gateway.backends.faults import UpstreamFault
+from gateway.cli.doctor_integrity import check_integrity, print_integrity
+from gateway.cli.doctor_machine import check_machine
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -32,23 +34,31 @@ Finding = dict[str, Any]
 @click.command("doctor")
 @policies_option
 @database_option
+@click.option("--deep", is_flag=True, help="Read every row: some seconds for 100,000 messages.")
 @json_option
-def doctor_command(policies: Path | None, database_url: str | None, as_json: bool) -> None:
-    """Check the database, the policies file and every backend. Changes nothing.
+def doctor_command(
+    policies: Path | None, database_url: str | None, deep: bool, as_json: bool
+) -> None:
+    """Check the database, this machine, the policies file and every backend. Changes nothing.
 
-    Ends with 0 where every model could be served, with 1 where something is in the way. A backend
-    that is off or down is told, and is in the way only where a model has no other.
+    Ends with 0 where every model could be served, with 1 where something is in the way or found
+    wanting. A backend that is off or down is told, and is in the way only where a model has no
+    other. With --deep whether all that is stored is whole: digests, spans, what rows hang on.
     """
     settings = settings_of(policies=policies, database_url=database_url)
     database = _check_database(settings)
+    machine, integrity = _examine(settings, database, deep)
     found, file = _check_policies(settings)
     backends = asyncio.run(_check_backends(file)) if file is not None else {}
     models = _check_models(file, backends) if file is not None else {}
     notes = _find_notes(file, backends) if file is not None else []
-    ok = database["ok"] and found["ok"] and all(one["ok"] for one in models.values())
+    wanted = [database, found, *models.values(), *machine.values(), integrity or {"ok": True}]
+    ok = all(one["ok"] for one in wanted)
     report = {
         "ok": ok,
         "database": database,
+        "machine": machine,
+        "integrity": integrity,
         "policies": found,
         "backends": backends,
         "models": models,
@@ -77,6 +87,19 @@ def _check_database(settings: Settings) -> Finding:
         return {"ok": fine, "file": str(path), "says": says}
     finally:
         store.close()
+
+
+def _examine(
+    settings: Settings, database: Finding, deep: bool
+) -> tuple[dict[str, Finding], Finding | None]:
+    """(the machine, what every row says); the second is None where it was not asked for, or there
+    is no database yet."""
+    if "file" not in database or not Path(database["file"]).exists():
+        return {}, None
+    path = Path(database["file"])
+    is_read = not database["says"].startswith("cannot be read")
+    machine = check_machine(settings, path, SystemClock().now_ms())
+    return machine, check_integrity(settings) if deep and is_read else None
 
 
 def _check_policies(settings: Settings) -> tuple[Finding, PolicyFile | None]:
@@ -143,6 +166,12 @@ def _find_notes(file: PolicyFile, backends: dict[str, Finding]) -> list[str]:
 
 def _print(report: dict[str, Any]) -> None:
     _line("database", report["database"]["ok"], report["database"]["says"])
+    for name, one in report["machine"].items():
+        _line(name, one["ok"], one["says"])
+        if one["advice"]:
+            click.echo(f"         {one['advice']}")
+    if report["integrity"] is not None:
+        print_integrity(report["integrity"])
     policies = report["policies"]
     _line("policies", policies["ok"], policies["file"])
     for problem in policies["problems"]:
