@@ -235,12 +235,17 @@ def _private(model: str) -> Forbidden:
 def _content(connection: Connection, spot: Spot, setting: Setting) -> tuple[bool, bool]:
     """Whether the turns that this tier's view will hold have images, and tool messages."""
     ground = find_ground(connection, spot, setting)
-    shown = None if ground.fold is None else ground.fold.border_pk
+    shown = _shown(ground)
     held = _held_since(connection, spot.head, shown)
     if not any(held):
         return held  # nor behind any border that a fold of this turn may bring
     border = _border(connection, ground)
     return held if border == shown else _held_since(connection, spot.head, border)
+
+
+def _shown(ground: Ground) -> int | None:
+    """The last message that the view as it is does not hold; a fold may be at none."""
+    return ground.fold.border_pk or None if ground.fold is not None else None
 
 
 def _held_since(connection: Connection, head: Node, border_pk: int | None) -> tuple[bool, bool]:
@@ -257,8 +262,7 @@ def _border(connection: Connection, ground: Ground) -> int | None:
     Where a fold may be due this reads what the fold itself would read: the tail, which is shorter
     than a ceiling.
     """
-    fold, site = ground.fold, ground.site
-    shown = None if fold is None else fold.border_pk
+    fold, site, shown = ground.fold, ground.site, _shown(ground)
     if ground.total <= site.limits.start or not site.head.opens:
         return shown
     if attempts.was_asked(connection, site.head.pk, site.policy.name):

@@ -21,6 +21,7 @@ from gateway.flows.errands import Errands
 from gateway.flows.offers import Demand, find_offer
 from gateway.flows.recorder import Counts
 from gateway.flows.routes import Asker, order_aside
+from gateway.store import profile_edits, transcript
 from gateway.store.origins import find_origin
 from tests.gateway.house import House, Said, assistant, call_of, tool, user
 
@@ -148,6 +149,21 @@ async def test_a_picture_that_this_turn_folds_away_pins_nobody(tmp_path: Path) -
     assert rules == ["seen", "seen", "pictures", "pictures", "pictures"]
     assert len(house.local.seen) == 3
     assert all(any(b"image_url" in message for message in call) for call in house.local.seen)
+    house.store.close()
+
+
+async def test_a_view_that_opens_with_a_profile_holds_all_that_was_said(tmp_path: Path) -> None:
+    house = build(tmp_path, "{name: seen, when: {images: true}, tier: local}")
+
+    def tell(connection: Any) -> None:
+        pk = transcript.ensure_owner(connection, "ann", "", house.clock.ms)
+        profile_edits.add_fact(connection, pk, "Lives in Oslo.", None, house.clock.ms)
+
+    house.store.writing(tell)
+    picture = user([IMAGE, {"type": "text", "text": "что это?"}])
+    assert (await say(house, picture))[1] == "seen"
+    assert [kind for _, _, _, kind, _ in house.folds()] == ["opening"]
+    assert (await say(house, "и?"))[1] == "seen"
     house.store.close()
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
+from gateway.store import documents, fold_rows, transcript
 from gateway.store.engine import Store
+from gateway.store.fold_rows import Shown
 from tests.gateway.house import House
 from tests.gateway.store.tree import Tree
 
@@ -43,5 +45,33 @@ def test_the_newer_fold_of_one_message_is_seen(store: Store) -> None:
         tree.fold(tree.trunk, 8, 4, [])
         again = tree.fold(tree.trunk, 8, 6, [])
         assert tree.deepest(tree.trunk, 9) == again
+
+    store.writing(check)
+
+
+def test_what_a_fold_shows_is_read_back(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        tree = Tree(connection)
+        shown = Shown(profile=(3, 1), documents=(2,), open=(7,))
+        assert shown.to_json() == '{"profile": [3, 1], "documents": [2], "open": [7]}'
+        assert (Shown().to_json(), bool(Shown()), Shown.from_json(None)) == (None, False, Shown())
+        made = tree.fold(tree.trunk, 8, 4, [], shown=shown)
+        assert made.shown == shown
+        assert tree.deepest(tree.trunk, 9) == made
+        assert tree.fold(tree.trunk, 9, 4, []).shown == Shown()
+
+    store.writing(check)
+
+
+def test_a_wish_that_is_fulfilled_is_cleared(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        pk = Tree(connection).conversation.pk
+        owner = Tree(connection).conversation.owner_pk
+        documents.ask_anew(connection, [pk])
+        asked = transcript.conversation_by_pk(connection, owner, pk)
+        assert asked is not None and asked.renew
+        fold_rows.clear_renewal(connection, pk)
+        done = transcript.conversation_by_pk(connection, owner, pk)
+        assert done is not None and not done.renew
 
     store.writing(check)

@@ -60,3 +60,33 @@ def test_the_last_gist_of_a_path_is_found_beside_a_branchs(store: Store) -> None
         assert gist_rows.gist_ends(connection, pk, "wide") == {tree.trunk[7].pk}
 
     store.writing(check)
+
+
+def test_a_gist_that_was_undone_is_used_no_more(store: Store) -> None:
+    def check(connection: Connection) -> None:
+        tree = Tree(connection)
+        pk = tree.conversation.pk
+        tree.gist(tree.trunk, 3, text="to 3")
+        old = tree.gist(tree.trunk, 6, text="to 6")
+        new = tree.gist(tree.trunk, 6, text="to 6, again")
+        newest = gist_rows.newest_version(connection, old)
+        assert newest is not None and newest.pk == new
+        last = tree.trunk[5].pk
+        assert gist_rows.retired_at(connection, pk, "small", last) is None
+        gist_rows.retire(connection, pk, "small", last, 5)
+        undone = gist_rows.retired_at(connection, pk, "small", last)
+        assert undone is not None and (undone.pk, undone.retired_ms) == (new, 5)
+        assert tree.newest_gist(tree.trunk, 10) == "to 3"
+        ahead = gist_rows.gists_beyond(
+            connection, pk, "small", tree.trunk[-1], border=0, ends={3, 6}
+        )
+        assert [gist.text for gist in ahead] == ["to 3"]
+        end = gist_rows.last_gist_end(connection, pk, "small", tree.trunk[-1])
+        assert end is not None and end.last_depth == 3
+        # what is made there later is no longer undone
+        tree.gist(tree.trunk, 6, text="anew")
+        assert gist_rows.retired_at(connection, pk, "small", last) is None
+        assert tree.newest_gist(tree.trunk, 10) == "anew"
+        assert gist_rows.newest_version(connection, 10_000) is None
+
+    store.writing(check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
-from gateway.store.fold_rows import FoldRow
+from gateway.store.fold_rows import NONE, FoldRow, Shown
 from gateway.store.transcript import ConversationRow, Node
 from policies.values import Span
 from tests.gateway.house import user
@@ -68,7 +68,14 @@ class Tree:
             now_ms=NOW,
         )
 
-    def fold(self, path: list[Node], at: int, border: int, versions: list[int]) -> FoldRow:
+    def fold(
+        self,
+        path: list[Node],
+        at: int,
+        border: int,
+        versions: list[int],
+        shown: Shown = NONE,
+    ) -> FoldRow:
         end = path[border - 1]
         return fold_rows.add_fold(
             self.connection,
@@ -81,6 +88,7 @@ class Tree:
             memory=versions,
             memory_chars=10,
             stand_ins=0,
+            shown=shown,
             revision="r",
             now_ms=NOW,
         )
