@@ -37,6 +37,8 @@ _LEAST_MESSAGES = 200
 # What must be said, and which share of all that could be: (of a statement, of a question).
 _LEAST_SAID, _LEAST_SHARE = (1.2, 0.55), (0.3, 0.2)
 _COUNTS, _OF_A_NAME, _LOOKED_AT = 0.4, 1.4, 5
+# So many words at least, and which share of their weight says a thing again whole.
+_WHOLE_WORDS, _WHOLE_SHARE = 4, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,8 @@ def _is_relevant(
 
     Rarity is measured against the rarest word there can be. Enough is 0.55 for a question (one
     rare word, or two that are not common) and a fifth of all that it asks; 1.2 for a statement (two
-    rare words, or one that is a name) and three tenths of it.
+    rare words, or one that is a name) and three tenths of it. Where the index is too small for any
+    word to be rare, a message that says nearly all of it counts too.
     """
     most = _rarity(1, max(messages, _LEAST_MESSAGES))
     own = [made for made in lists if made.term.own]
@@ -261,5 +264,18 @@ def _is_relevant(
             if (closeness := _closeness(made.hits, one.depth)) >= _COUNTS
         )
         if said >= least:
+            return True
+    return messages < _LEAST_MESSAGES and _is_said_whole(query, telling, scored)
+
+
+def _is_said_whole(query: Query, telling: Sequence[_List], scored: Sequence[Scored]) -> bool:
+    """Whether one of the best holds nearly every word of what the newest message is about."""
+    asked = [term.weight * term.need for term in query.terms if term.own and term.need]
+    if len(asked) < _WHOLE_WORDS:
+        return False
+    least = _WHOLE_SHARE * sum(asked)
+    for one in scored[:_LOOKED_AT]:
+        held = [made.term for made in telling if one.depth in made.hits]
+        if sum(term.weight * term.need for term in held) >= least:
             return True
     return False

@@ -194,3 +194,21 @@ def test_rankings_are_the_same_every_time_and_keep_to_the_border(
         assert isinstance(one, Scored)
         assert one.score > 0
         assert one.place is None or depth_of(one.place) == one.depth
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "My neighbour Mordis keeps 20017 stamps in the attic.",
+        "Моя соседка Варна хранит 20017 марок на чердаке.",
+        "我的邻居柘维在阁楼里存着20017个邮票册。",
+        "내 이웃 브린 씨는 다락방에 우표첩 20017개를 보관합니다.",
+    ],
+)
+@pytest.mark.parametrize("lines", [1, 2, 4])
+def test_in_an_index_of_a_few_lines_a_thing_said_again_is_relevant(told: str, lines: int) -> None:
+    """No word of it is rare there: in one line of one ln(1 + 0.5/1.5) = 0.29 of ln(1 + 199.5/1.5) =
+    4.9 each."""
+    shelf = Shelf([("user", told), *chat("The fog lifted.", "So it did.", "Late.")][:lines])
+    assert shelf.rank(told).relevant
+    assert not shelf.rank("Thanks, that is kind of you, see you tomorrow then.").relevant
