@@ -78,11 +78,12 @@ def recall(connection: Connection, ask: Ask) -> list[Passage]:
     if index is None or not query.terms or ask.budget <= ask.line_chars:
         return []
     lists = search.postings(connection, index, query.lookups, LONGEST_LIST)
+    border = min(ask.border, ask.head.depth)
     ranking = rank(
         query,
         lists,
-        messages=index.messages,
-        border=min(ask.border, ask.head.depth),
+        messages=min(index.messages, border),  # how far ahead was indexed is no matter
+        border=border,
         neighbours=ask.neighbours,
     )
     if ask.floor and not ranking.relevant:
