@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gateway.demo.llama import LlamaServer
+from tests.e2e.small_model import SmallModel, answer_streamed
 from tests.gateway.evals.long_talks import make_talk
 
 POLICIES = """
@@ -37,6 +39,11 @@ models:
 """
 
 MODES = "rolling,generational+recall"
+
+
+def write_talk(folder: Path) -> None:
+    talk = [{"role": role, "content": text} for role, text in make_talk(11_000, seed=5)]
+    (folder / "talk.json").write_text(json.dumps(talk))
 
 
 def command(folder: Path, *more: str) -> list[str]:
@@ -70,12 +77,49 @@ async def run(folder: Path, *more: str) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
+async def sit(number: int, request: web.Request) -> web.StreamResponse:
+    """A model that knows the exam: whatever it is asked for stands in the form that is demanded."""
+    asked = json.loads(await request.read())
+    (name, *_) = asked["response_format"]["json_schema"]["schema"]["properties"]
+    question = {"question": f"Who came on day {number}?", "answer": "my neighbour"}
+    said: dict[str, dict[str, Any]] = {
+        "questions": {"questions": [question]},
+        "answer": {"answer": "My neighbour."},
+        "grade": {"grade": "right"},
+        "chapter": {"chapter": "The user told of a bakery with ovens, of coins and of a printer."},
+    }
+    await asyncio.sleep(0.02)
+    return await answer_streamed(request, [{"content": json.dumps(said[name])}])
+
+
+@pytest.mark.asyncio
+async def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """kill -9 in the middle, three times: only what was in flight then is asked again."""
+    write_talk(tmp_path)
+    async with SmallModel() as model:
+        model.script = sit
+        (tmp_path / "policies.yaml").write_text(POLICIES.format(url=model.url))
+        for calls in (2, 7, 12):
+            process = subprocess.Popen(command(tmp_path), stdout=subprocess.DEVNULL)
+            while len(model.bodies) < calls:
+                assert process.poll() is None, "it ended before it was killed"
+                await asyncio.sleep(0.01)
+            process.kill()
+            await asyncio.to_thread(process.wait)
+        status, figures, _ = await run(tmp_path)
+    assert status == 0
+    assert figures["questions"] == 4
+    assert 0 < figures["asked_now"] < figures["calls"]
+    kept = len(set(model.bodies))
+    assert figures["calls"] == kept
+    assert len(model.bodies) - kept <= 3
+
+
 @pytest.mark.asyncio
 async def test_a_small_model_sits_the_whole_exam(
     tmp_path: Path, start_llama: Callable[..., AbstractAsyncContextManager[LlamaServer]]
 ) -> None:
-    talk = [{"role": role, "content": text} for role, text in make_talk(11_000, seed=5)]
-    (tmp_path / "talk.json").write_text(json.dumps(talk))
+    write_talk(tmp_path)
     async with start_llama(window=4096) as server:
         (tmp_path / "policies.yaml").write_text(POLICIES.format(url=server.url))
         status, figures, _ = await run(tmp_path)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-# Loaded at once, so that what is judged at the end is judged by the code of the beginning.
 import policies.judge
 import policies.ledger.grounding
 from gateway.backends.base import Backend
@@ -34,7 +33,9 @@ from policies.language import language_of
 from policies.schema import Policy
 from policies.values import Line
 
-assert policies.judge and policies.ledger.grounding
+PINNED = (policies.judge, policies.ledger.grounding)
+"""Loaded at once, where else they are loaded when first needed: what is judged at the end of a run
+is judged by the code of its beginning."""
 
 Messages = Sequence[tuple[str, str]]
 
