@@ -72,8 +72,8 @@ def allows_tools(params: Mapping[str, Any]) -> bool:
         return False
     if (params.get("n") or 1) != 1 or _binds_form(params):
         return False
-    named = {_name(tool) for tool in params.get("tools") or ()}
-    return named.isdisjoint(NAMES)
+    tools = params.get("tools") or []
+    return isinstance(tools, list) and NAMES.isdisjoint(map(_name, tools))
 
 
 def _binds_form(params: Mapping[str, Any]) -> bool:
