@@ -16,20 +16,20 @@ _FIRST = re.compile(
 )
 _SECOND = re.compile(
     r"\b(?:you|you're|you've|you'll|your|yours|yourself)\b"
-    r"|\b(?:tu|tus|te|ti|contigo|usted(?:es)?|vosotr[oa]s|eres|tienes|vives|estas)\b"
+    r"|\b(?:tu|tus|te|ti|contigo|usted(?:es)?|vosotr[oa]s|eres|tienes|vives)\b"
     r"|\b(?:ты|тебя|тебе|тобой|тво[йяеию]|твоего|твоей|вы|вас|вам|ваш\w*)\b"
     r"|[你您]|あなた|お前|おまえ|きみ|君[はがのも]"
     r"|(?<![가-힣])(?:너|네가|니가|당신|그대)(?:[은는이가도의을를에과와]|한테|에게)?(?![가-힣])"
 )
 _THIRD = re.compile(
     r"\b(?:he|he's|she|she's|they|they're|his|her|hers|their|him|them)\b"
-    r"|\b(?:ella|ellas|ellos|suy[oa]s?)\b|(?<![a-z])él\b"
+    r"|\b(?:ella|ellas|ellos|suy[oa]s?)\b"
     r"|\b(?:он|она|они|его|ее|их|ему|ей|им)\b"
     r"|[他她]|彼女?[はがのもを]"
     r"|(?<![가-힣])(?:그|그녀|그들)(?:[은는이가도의을를])?(?![가-힣])"
 )
 _QUESTION = re.compile(
-    r"[?？¿]|(?:です|ます|でした|ました|んだろう)か[。.…]?$|[吗嗎呢][。.…]?$|(?:까요|습니까)[.…]?$"
+    r"[?？¿]|(?:です|ます|でした|ました|んだろう)か[。.…]?$|[吗嗎呢][。.…]?$|(?:까요|[습입합십됩랍]니까)[.…]?$"
 )
 
 
