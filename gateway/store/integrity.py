@@ -134,6 +134,9 @@ def examine(connection: Connection) -> Examined:
                     found.note(look.check, look.where(row), look.says)
     except DatabaseError as error:
         found.note("file", "the database", f"reading ended: {error.orig}")
+    if "file" in found.counts:
+        # SQLite refuses to commit on what is damaged, also where nothing was written.
+        connection.rollback()
     return found
 
 
@@ -141,6 +144,8 @@ def _check_file(connection: Connection, found: Examined) -> None:
     for (said,) in connection.execute(text(f"PRAGMA integrity_check({EXAMPLES})")):
         if said != "ok":
             found.note("file", "the database", str(said))
+    if found.counts:
+        return
     for row in connection.execute(text("PRAGMA foreign_key_check")):
         found.note("foreign keys", f"{row[0]} row {row[1]}", f"its row in {row[2]} is not there")
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+from gateway.cli import doctor_machine
+from gateway.cli.doctor_machine import check_machine
+from gateway.settings import Settings
 from tests.gateway.cli.conftest import Run, Seeded
-from tests.gateway.seeds import POLICIES
+from tests.gateway.seeds import NOW, POLICIES
 
 
 def report(run: Run, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -94,6 +100,120 @@ def test_a_window_in_which_views_shrink_is_noted(run: Run, tmp_path: Path) -> No
     assert f"note {notes[0]}" in run("doctor").stdout.splitlines()
     (tmp_path / "policies.yaml").write_text(SERVED)
     assert report(run)[1]["notes"] == []
+
+
+def served(tmp_path: Path) -> None:
+    (tmp_path / "policies.yaml").write_text(SERVED)
+
+
+def change(seeded: Seeded, *statements: str) -> None:
+    """Another program, without foreign keys."""
+    with closing(sqlite3.connect(seeded.path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+# The seeded fold shows its chapter behind a gist that tells it already.
+MENDED = "UPDATE folds SET gist_pk = NULL"
+
+
+def test_the_machine(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    served(tmp_path)
+    code, found = report(run)
+    assert code == 0 and found["integrity"] is None
+    machine = found["machine"]
+    assert [*machine] == ["clock", "disk", "wal", "settings"]
+    assert [one["ok"] for one in machine.values()] == [True] * 4
+    assert "this machine's zone is" in machine["clock"]["says"]
+    assert "journal wal, synchronous NORMAL" in machine["settings"]["says"]
+    assert f"chmod 600 {seeded.path}*" in machine["settings"]["advice"]
+    seeded.path.chmod(0o600)
+    assert report(run)[1]["machine"]["settings"]["advice"] == ""
+
+
+def test_a_clock_that_was_set_back(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    served(tmp_path)
+    change(seeded, "UPDATE jobs SET updated_ms = 4000000000000")
+    code, found = report(run)
+    assert code == 1
+    assert "the newest row was written at 2096-10-02" in found["machine"]["clock"]["says"]
+    told = run("doctor").stdout
+    assert "BAD  clock: " in told and "set it right (NTP)" in told
+
+
+def test_the_machines_bounds(
+    seeded: Seeded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(database_url=f"sqlite:///{seeded.path}", synchronous="FULL")
+
+    def looked(now_ms: int = NOW) -> dict[str, tuple[bool, str]]:
+        found = check_machine(settings, seeded.path, now_ms)
+        return {name: (one["ok"], one["advice"]) for name, one in found.items()}
+
+    assert "never" not in looked()["settings"][1]
+    assert looked(doctor_machine.BUILT_MS - 1)["clock"][0] is False
+    assert looked(doctor_machine.BUILT_MS)["clock"][0] is True
+    size = seeded.path.stat().st_size
+    for free, ok, words in (
+        (64 << 20, True, ""),
+        ((64 << 20) - 1, False, "Make room"),
+    ):
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(doctor_machine.shutil, "disk_usage", lambda _, usage=usage: usage)
+        fine, advice = looked()["disk"]
+        assert fine is ok and words in advice
+    monkeypatch.setattr(doctor_machine, "LEAST_FREE", 0)
+    usage = SimpleNamespace(free=size - 1)
+    monkeypatch.setattr(doctor_machine.shutil, "disk_usage", lambda _: usage)
+    assert looked()["disk"] == (
+        True,
+        "There is no room for a backup on this disk: --to another one.",
+    )
+    usage.free = size // 2 - 1
+    assert looked()["disk"][0] is False
+    with closing(sqlite3.connect(seeded.path)) as reader:
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+        monkeypatch.setattr(doctor_machine, "LONG_WAL", -1)
+        fine, advice = looked()["wal"]
+    assert fine is False and "reads one state" in advice
+    change(seeded, "PRAGMA journal_mode=DELETE")
+    fine, advice = looked()["settings"]
+    assert fine is False and "network disk" in advice
+
+
+def test_all_that_is_stored(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    served(tmp_path)
+    change(seeded, MENDED)
+    code, found = report(run, "--deep")
+    assert code == 0
+    assert found["integrity"]["ok"] is True
+    assert found["integrity"]["says"] == "10 messages, 2 chapters, 1 folds: whole"
+    change(seeded, "UPDATE messages SET raw = replace(raw, 'tell 00001', 'tell 灯台')")
+    code, found = report(run, "--deep")
+    assert code == 1
+    (finding,) = found["integrity"]["findings"]
+    assert (finding["check"], finding["count"]) == ("messages", 1)
+    told = run("doctor", "--deep").stdout
+    assert "BAD  integrity: 10 messages, 2 chapters, 1 folds: 1 found wanting" in told
+    assert "BAD  integrity of messages: 1" in told
+    assert f"of {seeded.mine.id}: its digest is not" in told
+    assert finding["advice"] in told
+    assert report(run)[0] == 0  # not looked for
+
+
+def test_a_database_that_cannot_be_looked_into(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    served(tmp_path)
+    change(seeded, "UPDATE alembic_version SET version_num = '0004'")
+    code, found = report(run, "--deep")
+    assert code == 0
+    assert found["integrity"]["says"].startswith("not looked at: at revision 0004")
+    change(seeded, "DROP TABLE alembic_version")
+    assert "at revision None" in report(run, "--deep")[1]["integrity"]["says"]
+    seeded.path.write_bytes(b"no database " * 1_000)
+    code, found = report(run, "--deep")
+    assert code == 1 and found["integrity"] is None
+    assert [*found["machine"]] == ["disk", "wal"]
 
 
 class _OneSlot(BaseHTTPRequestHandler):
