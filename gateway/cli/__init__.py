@@ -37,7 +37,7 @@ _HELP = {
     "backup": "Copy the database while the server runs; list, prune, restore copies.",
     "stats": "How it has been going: chapters, folds, rejections, cuts, reuse.",
     "replay": "Play recorded conversations through the program on a virtual clock.",
-    "eval": "Measure the judge.",
+    "eval": "Measure the judge, recall and what is forgotten.",
 }
 
 
