@@ -19,7 +19,7 @@ from gateway.flows.scrub_material import Told
 from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, ledger
 from gateway.store.chapter_rows import ChapterRow
-from gateway.store.ledger import EntryRow, EntryState, state_of
+from gateway.store.ledger_rows import EntryRow, EntryState, state_of
 from gateway.store.shown import folds_in_force
 from gateway.store.transcript import ConversationRow, StoredMessage, path_between
 from policies.schema import Policy, PolicyFile

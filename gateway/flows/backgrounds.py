@@ -25,7 +25,8 @@ from gateway.prompts.memory import (
 from gateway.store import documents, ledger, profile
 from gateway.store.documents import DocumentRow
 from gateway.store.fold_rows import NONE, Shown
-from gateway.store.ledger import EntryRow, Threads
+from gateway.store.ledger import Threads
+from gateway.store.ledger_rows import EntryRow
 from gateway.store.profile import ProfileRow
 from gateway.store.transcript import Node
 from policies.schema import Policy

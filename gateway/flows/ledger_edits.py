@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.hand import Hand
 from gateway.store import ledger
-from gateway.store.ledger import EntryRow, EntryState, MarkName, MarkRow, state_of
+from gateway.store.ledger_rows import EntryRow, EntryState, MarkName, MarkRow, state_of
 from gateway.store.transcript import ConversationRow
 
 ACTS: dict[str, MarkName] = {

@@ -18,8 +18,8 @@ from gateway.prompts.memory import PinnedText
 from gateway.store import ledger
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.gist_rows import GistRow
-from gateway.store.ledger import EntryRow, MarkName
 from gateway.store.ledger_report import pins_of_chapters, pins_of_gists
+from gateway.store.ledger_rows import EntryRow, MarkName
 from policies.budget import first_ratio, limits_of
 from policies.schema import PolicyFile
 

@@ -19,7 +19,7 @@ from gateway.flows.scrub_material import KINDS, Kind, Material, Span, policy_of
 from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, ledger, profile_edits, quarantine
 from gateway.store.gist_rows import GistRow
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger_rows import EntryRow
 from policies.schema import Policy, PolicyFile
 from policies.standin import condense, write_stand_in
 from policies.values import Line

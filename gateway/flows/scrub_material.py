@@ -16,7 +16,7 @@ from gateway.flows.papers import policies_of
 from gateway.store import chapter_rows, gist_rows, ledger, profile_edits
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.gist_rows import GistRow
-from gateway.store.ledger import EntryRow, state_of
+from gateway.store.ledger_rows import EntryRow, state_of
 from gateway.store.memory_report import gist_id
 from gateway.store.message_ids import message_ids
 from gateway.store.profile import ProfileRow, source_content

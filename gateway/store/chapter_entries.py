@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from gateway.store import ledger
 from gateway.store.chapter_rows import ChapterRow
-from gateway.store.ledger import EntryRow, EntryState, MarkName, MarkRow, Path
+from gateway.store.ledger_rows import EntryRow, EntryState, MarkName, MarkRow, Path
 from gateway.store.transcript import node_by_pk
 from policies.ledger.additions import Known, New, plan_additions
 from policies.ledger.deletions import Deleted, without_deleted

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, or_, select
 from gateway.clock import iso
 from gateway.store.documents import documents
 from gateway.store.fold_rows import Shown, folds
-from gateway.store.ledger import entries, marks
+from gateway.store.ledger_rows import entries, marks
 from gateway.store.notes import notes
 from gateway.store.profile import profile_facts
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from gateway.clock import iso
 from gateway.store import gist_rows, ledger
 from gateway.store.chapter_rows import chapters
-from gateway.store.ledger import EntryRow, EntryState, MarkRow, Path, state_of
+from gateway.store.ledger_rows import EntryRow, EntryState, MarkRow, Path, state_of
 from gateway.store.message_ids import message_ids
 from gateway.store.transcript import ConversationRow, Node
 

@@ -17,8 +17,8 @@ from gateway.store.chapter_rows import ChapterRow, versions
 from gateway.store.conversations import jobs, render_job
 from gateway.store.fold_rows import FoldRow, folds
 from gateway.store.gist_rows import gists
-from gateway.store.ledger import Path
 from gateway.store.ledger_report import pins_of_chapters, pins_of_gists, read_ledger
+from gateway.store.ledger_rows import Path
 from gateway.store.message_ids import message_ids
 from gateway.store.moves import find_progress
 from gateway.store.profile import source_content

@@ -14,7 +14,7 @@ from gateway.policy_file import parse_policies
 from gateway.store import chapter_rows, fold_rows, gist_rows, ledger, profile_learning
 from gateway.store.engine import Store
 from gateway.store.fold_rows import Shown
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger_rows import EntryRow
 from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
 from policies.values import Span

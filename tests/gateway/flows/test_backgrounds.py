@@ -16,7 +16,7 @@ from gateway.flows.views import ViewCache
 from gateway.prompts.memory import LEDGER_COST
 from gateway.prompts.phrases import PHRASES
 from gateway.store import documents, fold_rows, ledger, profile, profile_edits, transcript
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger_rows import EntryRow
 from gateway.store.transcript import Node
 from policies.budget import limits_of
 from policies.schema import Policy

@@ -15,7 +15,7 @@ from gateway.flows.context import Context
 from gateway.flows.upkeep import Upkeep
 from gateway.prompts.summary import TOOL
 from gateway.store import chapter_rows, ledger, profile, transcript
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger_rows import EntryRow
 from gateway.wire.json_text import dumps
 from tests.gateway.flows.stage import (
     CHAPTER,

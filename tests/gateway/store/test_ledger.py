@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from gateway.store import chapter_rows, ledger
 from gateway.store.chapter_entries import add_entries
 from gateway.store.engine import Store, build_engine
-from gateway.store.ledger import EntryRow
+from gateway.store.ledger_rows import EntryRow
 from gateway.store.transcript import Node
 from policies.ledger.values import Claim, Entries, Fact, Quote, Thread
 from tests.gateway.house import House
