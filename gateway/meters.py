@@ -179,6 +179,13 @@ class Meters:
         self._failed = self._counter(
             "summaries_failed", "Calls for a summary that failed", *who, "fault"
         )
+        self._entries = self._counter(
+            "ledger_entries",
+            "What accepted chapters told beside their prose, borne out by their span or not",
+            "backend",
+            "entry",
+            "outcome",
+        )
         self._written = self._histogram(
             "chapter_seconds", "From a job's claim to its stored text", _WRITING, "kind"
         )
@@ -354,6 +361,11 @@ class Meters:
 
     def summary_failed(self, backend: str, kind: str, fault: str) -> None:
         self._failed(backend, kind, fault).inc()
+
+    def entries_told(self, backend: str, entry: str, kept: int, dropped: int) -> None:
+        """Entries of an accepted chapter, of one kind: the span bears them out or does not."""
+        self._entries(backend, entry, "kept").inc(kept)
+        self._entries(backend, entry, "dropped").inc(dropped)
 
     def chapter_stored(self, kind: str, seconds: float) -> None:
         """A chapter or gist of a model was stored, so long after its job was claimed."""

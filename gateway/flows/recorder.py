@@ -327,6 +327,7 @@ class _Drawing:
             if verdict.accepted:
                 self.recorder.meters.summary_accepted(self.backend.name, self.round.kind)
                 entries = await self.recorder.ground(self.piece, verdict)
+                self._count_entries(verdict, entries)
                 return Told(_storable(verdict.text), entries)
             await self._reject(verdict.reasons, answer.output, answer.finish_reason)
             if self.draw == self.round.rules.redraws:
@@ -336,6 +337,12 @@ class _Drawing:
                 output_tokens = self.room.most
             if "long" in verdict.reasons:
                 self.asked = max(LEAST_ASKED, self._shorter(len(verdict.text)))
+
+    def _count_entries(self, verdict: Verdict, entries: Entries) -> None:
+        for name in ("facts", "claims", "opened", "resolved", "quotes"):
+            told, kept = len(getattr(verdict.beside, name)), len(getattr(entries, name))
+            if told:
+                self.recorder.meters.entries_told(self.backend.name, name, kept, told - kept)
 
     def _shorter(self, came: int) -> int:
         """What to ask for after an answer of so many characters (0: unknown) that was too long."""

@@ -33,6 +33,7 @@ from tests.gateway.flows.stage import (
     setup_chapter,
     versions,
 )
+from tests.gateway.test_meters import read
 
 LISTS: dict[str, Any] = {
     "facts": [
@@ -106,6 +107,23 @@ async def test_entries_that_the_span_bears_out_are_stored_with_the_text(stage: M
     assert [path.index(row) for row in path if row.pk == fact.source_pk] == [4]
     assert (thread.number, claim.who, claim.target, quote.who) == (1, "Edwin", "Mara", "Tobias")
     assert {(row.version_pk, row.last_depth) for row in (fact, claim, thread, quote)} == {(1, 12)}
+
+
+async def test_what_the_span_does_not_bear_out_is_counted(stage: MAKE) -> None:
+    ctx = stage(Listed("glm", FRAME))
+    ctx.store.writing(setup_chapter)
+    await work(ctx)
+
+    series = read(ctx.meters, "foldgate_ledger_entries_total")
+    assert {labels: value for labels, value in series.items() if value} == {
+        "glm/facts/kept": 1,
+        "glm/facts/dropped": 2,
+        "glm/claims/kept": 1,
+        "glm/opened/kept": 1,
+        "glm/resolved/dropped": 2,
+        "glm/quotes/kept": 1,
+        "glm/quotes/dropped": 1,
+    }
 
 
 async def test_the_owners_facts_go_into_the_profile(stage: MAKE) -> None:
