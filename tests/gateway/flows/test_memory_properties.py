@@ -48,6 +48,7 @@ from gateway.wire.json_text import dump_bytes, loads
 from policies.budget import limits_of
 from policies.judge import is_refusal
 from policies.recall.room import notes_room
+from policies.schema.policy import Recall
 from tests.gateway.flows.memory_stage import (
     FAILING,
     INVENTED,
@@ -66,6 +67,8 @@ POLICY = {"foldgate": "small", "confided": "small", "cloudy": "wide"}
 EVERY_TONGUE = tuple(TONGUES)
 MOODS = st.lists(st.sampled_from(["good", "entries", "too long", *FAILING]), min_size=1, max_size=4)
 PICK = st.integers(0, 10_000)
+BUDGET = Recall().budget
+"""Characters of a search: what a policy allows where it says nothing."""
 WHO = st.sampled_from([0, 0, 0, 0, 1, 1, 2, 3, 3, 4])
 RESENDER = st.sampled_from([0, 0, 0, 2, 3, 4])
 
@@ -195,7 +198,14 @@ class LastingMemory(RuleBasedStateMachine):
         as far as notes have room."""
         client = self.clients[who]
         told = "".join(said["content"] for said in client.history)
-        facts = [fact for fact in client.facts if fact.token in told and fact.asks not in told]
+        # Not of what is long or asks something itself: its neighbours may take the room of a note.
+        lines = [said["content"] for said in client.history]
+        lines = [line for line in lines if len(line) < 300 and not set(line) & set("?？")]
+        facts = [
+            fact
+            for fact in client.facts
+            if any(fact.token in line for line in lines) and fact.asks not in told
+        ]
         if not facts:
             return
         fact = facts[int(share * len(facts))]
@@ -698,12 +708,11 @@ class LastingMemory(RuleBasedStateMachine):
         assert told == [said["content"] for said in client.history]
         shown = Shown((), conversation.pk, policy, head, fold, ())
         view = b"".join(self._render(connection, shown)).decode()
-        budget = NUMBERS[self.numbers]["budget"]
         for fact in client.facts:
             if not any(fact.token in said for said in told) or fact.token in view:
                 continue
-            ask = Ask(conversation.pk, head, fold.border_depth if fold else 0, fact.text)
-            ask = Ask(**{**_fields(ask), "budget": budget})
+            border = fold.border_depth if fold else 0
+            ask = Ask(conversation.pk, head, border, fact.text, budget=BUDGET)
             found = recall(connection, ask)
             assert any(fact.token in passage.text for passage in found), (
                 f"a fact is lost: {fact.text}"
@@ -725,10 +734,6 @@ class LastingMemory(RuleBasedStateMachine):
         told = show_memory(connection, fold, ViewCache())
         leads = [(0, said) for said in shown.leads]
         return tuple(assemble(leads, told, laid.tail, border=fold.border_depth if fold else 0))
-
-
-def _fields(ask: Ask) -> dict[str, Any]:
-    return {name: getattr(ask, name) for name in Ask.__dataclass_fields__}
 
 
 def _quoted(names: Sequence[str]) -> list[str]:
