@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
 from gateway.api.conversations import json_response
 from gateway.api.deps import context_of, owner_pks_in_scope, read_limit, resolve_scope
+from gateway.jobs import hand
 from gateway.store.conversations import list_jobs
+from gateway.store.job_rows import describe_job, find_job
 from gateway.wire.json_text import dump_bytes
 
 router = APIRouter(prefix="/api/jobs")
@@ -28,3 +32,48 @@ async def list_all(request: Request) -> Response:
         return dump_bytes({"jobs": found})
 
     return json_response(await context_of(request).store.read(read))
+
+
+@router.get("/{id}")
+async def show(request: Request, id: str) -> Response:
+    """One piece of work: what it tells of, and what was refused and written for it."""
+    scope = resolve_scope(request)
+
+    def read(connection: Connection) -> bytes:
+        row = find_job(connection, owner_pks_in_scope(connection, scope), id)
+        return dump_bytes(describe_job(connection, row))
+
+    return json_response(await context_of(request).store.read(read))
+
+
+@router.post("/{id}/cancel")
+async def cancel(request: Request, id: str) -> Response:
+    """Park it with the reason `cancelled`; no later turn asks for the same work again. Answers with
+    the work as it is; 409 where it is done or was given up."""
+    return await _change(request, id, hand.cancel)
+
+
+@router.post("/{id}/retry")
+async def retry(request: Request, id: str) -> Response:
+    """Make it due now, parked work with a new series of attempts. Answers with the work as it is;
+    409 where it runs or is done."""
+    answer = await _change(request, id, hand.retry)
+    context = context_of(request)
+    context.ring(context.clock.now_ms())
+    return answer
+
+
+async def _change(
+    request: Request, id: str, change: Callable[[Connection, str, int], None]
+) -> Response:
+    scope = resolve_scope(request)
+    context = context_of(request)
+    now_ms = context.clock.now_ms()
+
+    def write(connection: Connection) -> bytes:
+        owner_pks = owner_pks_in_scope(connection, scope)
+        find_job(connection, owner_pks, id)
+        change(connection, id, now_ms)
+        return dump_bytes(describe_job(connection, find_job(connection, owner_pks, id)))
+
+    return json_response(await context.store.write(write))

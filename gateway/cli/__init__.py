@@ -33,7 +33,7 @@ _HELP = {
     "conversations": "List, show, export and delete conversations.",
     "memories": "What owners told about themselves: list, add, edit, delete, export.",
     "scrub": "Judge the stored memory anew, and quarantine what is bad.",
-    "jobs": "List the background work.",
+    "jobs": "List, show, cancel and retry the background work.",
     "backup": "Copy the database while the server runs; list, prune, restore copies.",
     "stats": "How it has been going: chapters, folds, rejections, cuts, reuse.",
     "replay": "Play recorded conversations through the program on a virtual clock.",

@@ -1,24 +1,35 @@
-"""`foldgate jobs`: the background work as it stands."""
+"""`foldgate jobs`: the background work as it stands, and what a person may do with it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import click
 from sqlalchemy import Connection
 
 from gateway.cli.options import database_option, json_option, opened_store, print_json
+from gateway.clock import SystemClock
+from gateway.jobs import hand
 from gateway.store.conversations import list_jobs, owners_named
+from gateway.store.job_rows import describe_job, find_job
 
 MOST = 10_000
 
 
 @click.group("jobs")
 def jobs_group() -> None:
-    """Look into the background work."""
+    """Look into the background work, cancel it, try it again."""
+
+
+_owner = click.option("--owner", help="Only this owner's work; everybody's without it.")
+_user = click.option("--user", default="", help="A user that this owner's client forwards.")
+_ids = click.argument("ids", nargs=-1, required=True)
 
 
 @jobs_group.command("list")
-@click.option("--owner", help="Only this owner's work; everybody's without it.")
-@click.option("--user", default="", help="A user that this owner's client forwards.")
+@_owner
+@_user
 @click.option("--all", "with_done", is_flag=True, help="What is done as well.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=1_000, show_default=True)
 @database_option
@@ -37,7 +48,7 @@ def list_command(
     """
 
     def read(connection: Connection) -> list[dict[str, object]]:
-        pks = None if owner is None else owners_named(connection, owner, user)
+        pks = _scope(connection, owner, user)
         return list_jobs(connection, pks, limit=limit, with_done=with_done)
 
     with opened_store(database_url) as store:
@@ -52,3 +63,90 @@ def list_command(
             f"{job['conversation']}  {job['id']}{error}"
         )
     click.echo(f"{len(jobs)} jobs", err=True)
+
+
+@jobs_group.command("show")
+@click.argument("id")
+@_owner
+@_user
+@database_option
+@json_option
+def show_command(
+    id: str, owner: str | None, user: str, database_url: str | None, as_json: bool
+) -> None:
+    """Show one piece of work with what was refused and written for it."""
+
+    def read(connection: Connection) -> dict[str, Any]:
+        return describe_job(connection, find_job(connection, _scope(connection, owner, user), id))
+
+    with opened_store(database_url) as store:
+        job = store.reading(read)
+    if as_json:
+        print_json(job)
+        return
+    history = job.pop("history")
+    for name, value in job.items():
+        if isinstance(value, dict):
+            value = "  ".join(f"{part} {told}" for part, told in value.items())
+        if value is not None:
+            click.echo(f"{name:<14}{value}")
+    for one in history:
+        why = ", ".join(one.get("reasons") or [one.get("origin", "")])
+        click.echo(f"{one['at']}  {one['what']}  {one['backend'] or '-'}  {why}")
+
+
+@jobs_group.command("cancel")
+@_ids
+@_owner
+@_user
+@database_option
+@json_option
+def cancel_command(
+    ids: tuple[str, ...], owner: str | None, user: str, database_url: str | None, as_json: bool
+) -> None:
+    """Give work up. No later turn asks for it again; `foldgate jobs retry` does."""
+    _change(hand.cancel, ids, owner, user, database_url, as_json)
+
+
+@jobs_group.command("retry")
+@_ids
+@_owner
+@_user
+@database_option
+@json_option
+def retry_command(
+    ids: tuple[str, ...], owner: str | None, user: str, database_url: str | None, as_json: bool
+) -> None:
+    """Make work due now: what was given up begins anew. A running server takes it up within half a
+    minute."""
+    _change(hand.retry, ids, owner, user, database_url, as_json)
+
+
+def _change(
+    change: Callable[[Connection, str, int], None],
+    ids: tuple[str, ...],
+    owner: str | None,
+    user: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """All of them or none."""
+
+    def write(connection: Connection) -> list[dict[str, Any]]:
+        pks = _scope(connection, owner, user)
+        for id in ids:
+            find_job(connection, pks, id)
+            change(connection, id, SystemClock().now_ms())
+        return [describe_job(connection, find_job(connection, pks, id)) for id in ids]
+
+    with opened_store(database_url) as store:
+        changed = store.writing(write)
+    if as_json:
+        print_json({"jobs": changed})
+        return
+    for job in changed:
+        click.echo(f"{job['state']:<7} {job['id']}")
+
+
+def _scope(connection: Connection, owner: str | None, user: str) -> list[int] | None:
+    return None if owner is None else owners_named(connection, owner, user)
