@@ -305,7 +305,9 @@ def _state_of(row: ChapterRow) -> ChapterState:
 def find_notes(talk: Talk, question: str) -> str:
     """What would stand beside a question asked as the next message; '' where nothing is found."""
     room = min(talk.policy.recall.budget, talk.policy.recall.between_folds) - FRAME_CHARS
-    ask = Ask(talk.conversation.pk, talk.head, talk.plan.border, question, budget=max(0, room))
+    if room <= 0:
+        return ""
+    ask = Ask(talk.conversation.pk, talk.head, talk.plan.border, question, budget=room)
     passages = talk.store.reading(recall, ask)
     language = language_of(question)
     lines = [passage_line(passage, language) for passage in passages]

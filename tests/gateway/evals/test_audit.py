@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,14 @@ def test_facts_of_the_profile_are_the_users_own(memory: Memory) -> None:
     assert memory.counts() == {"claims_as_facts": (1, 1)}
     _learn(memory, REFUSAL)
     assert memory.counts()["refusals"] == (1, 1)
+
+
+def test_a_fact_whose_message_is_gone_has_no_source(memory: Memory) -> None:
+    _learn(memory, "The user lives in Lisbon.")
+    stored = memory.store.reading(load, memory.chat, FILE)
+    gone = replace(stored, facts=tuple(replace(told, raw=None) for told in stored.facts))
+    (finding,) = audit(gone)[-1].findings
+    assert (finding.kind, finding.text) == ("without_source", "The user lives in Lisbon.")
 
 
 def test_it_is_told_per_chapter_and_in_sum(memory: Memory) -> None:
