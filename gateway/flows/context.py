@@ -74,7 +74,7 @@ class Context:
         self.prefills = Prefills(
             self.store, self.backends, self.prefixes, self.clock, self.meters.prefill_ended
         )
-        self.indexing = Indexing(self.store, self.clock)
+        self.indexing = Indexing(self.store, self.clock, self._count_turns)
         self.turns.find = self._find_id
         self.store.siblings = self._count_turns
         self.slots = SlotWatch(self.store, self.backends, self.clock, self.forget)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from sqlalchemy import Connection
 
@@ -24,13 +25,18 @@ BATCH = 16
 PAUSE_SECONDS = 0.05
 """Between two commits: a tenth of a processor, 300 messages a second."""
 
+BUSY_SECONDS = 0.2
+"""The same while turns are running."""
+
 
 class Indexing:
     """The conversations whose paths are to be indexed, one after another."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, running: Callable[[], int]) -> None:
+        """running: how many turns are under way."""
         self._store = store
         self._clock = clock
+        self._running = running
         self._wanted: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -62,7 +68,7 @@ class Indexing:
             if not more and self._wanted.get(conversation_pk) == last_pk:
                 del self._wanted[conversation_pk]
             if self._wanted:
-                await self._clock.sleep(PAUSE_SECONDS)
+                await self._clock.sleep(BUSY_SECONDS if self._running() else PAUSE_SECONDS)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._task = None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.flows.indexing import BATCH, PAUSE_SECONDS, Indexing, index_some
+from gateway.flows.indexing import BATCH, BUSY_SECONDS, PAUSE_SECONDS, Indexing, index_some
 from gateway.store import search
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House, user
@@ -32,13 +32,17 @@ def talk(house: House, count: int, owner: str = "ann") -> tuple[ConversationRow,
     return house.store.writing(add)
 
 
+def indexing_of(house: House, running: int = 0) -> Indexing:
+    return Indexing(house.store, house.clock, lambda: running)
+
+
 def depth(house: House, conversation: ConversationRow, head: Node) -> int:
     return house.store.reading(search.indexed_depth, conversation.pk, head.pk)
 
 
 async def test_a_path_is_indexed_up_to_the_message_that_is_wanted(house: House) -> None:
     conversation, nodes = talk(house, 2 * BATCH + 5)
-    indexing = Indexing(house.store, house.clock)
+    indexing = indexing_of(house)
     indexing.want(conversation.pk, nodes[-2].pk)
     await indexing.settle()
     assert depth(house, conversation, nodes[-1]) == 2 * BATCH + 4
@@ -50,7 +54,7 @@ async def test_several_conversations_are_taken_in_turn_and_the_newest_wish_count
 ) -> None:
     one, first = talk(house, 3)
     other, second = talk(house, BATCH)
-    indexing = Indexing(house.store, house.clock)
+    indexing = indexing_of(house)
     indexing.want(one.pk, first[0].pk)
     indexing.want(other.pk, second[-1].pk)
     indexing.want(one.pk, first[2].pk)
@@ -61,7 +65,7 @@ async def test_several_conversations_are_taken_in_turn_and_the_newest_wish_count
 
 async def test_what_was_deleted_is_left_alone(house: House) -> None:
     conversation, nodes = talk(house, 3)
-    indexing = Indexing(house.store, house.clock)
+    indexing = indexing_of(house)
     indexing.want(conversation.pk, nodes[-1].pk)
     indexing.forget(conversation.pk)
     await indexing.settle()
@@ -71,26 +75,29 @@ async def test_what_was_deleted_is_left_alone(house: House) -> None:
 
 async def test_it_is_broken_off_at_the_end(house: House) -> None:
     conversation, nodes = talk(house, 3 * BATCH)
-    indexing = Indexing(house.store, house.clock)
+    indexing = indexing_of(house)
     indexing.want(conversation.pk, nodes[-1].pk)
     await indexing.aclose()
     assert depth(house, conversation, nodes[-1]) < 3 * BATCH
 
 
-async def test_turns_have_room_between_two_commits(house: House) -> None:
+@pytest.mark.parametrize(("running", "pause"), [(0, PAUSE_SECONDS), (2, BUSY_SECONDS)])
+async def test_turns_have_room_between_two_commits(
+    house: House, running: int, pause: float
+) -> None:
     conversation, nodes = talk(house, 3 * BATCH)
-    indexing, began = Indexing(house.store, house.clock), house.clock.ms
+    indexing, began = indexing_of(house, running), house.clock.ms
     indexing.want(conversation.pk, nodes[-1].pk)
     await indexing.settle()
     # three full batches and the look that finds nothing more
-    assert house.clock.ms - began == 3 * 1_000 * PAUSE_SECONDS
+    assert house.clock.ms - began == round(3 * 1_000 * pause)
 
 
 async def test_what_fails_is_told_and_the_next_wish_is_heard(
     house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation, nodes = talk(house, 3)
-    indexing = Indexing(house.store, house.clock)
+    indexing = indexing_of(house)
     write = house.store.write
 
     async def broken(*_: Any, **__: Any) -> None:
