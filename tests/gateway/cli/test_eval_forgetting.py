@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
+from gateway.evals.forgetting import fingerprint
 from tests.gateway.evals.long_talks import make_talk
 
 POLICIES = """
@@ -37,7 +38,9 @@ models:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sources are taken to be what they were, also where somebody edits them meanwhile."""
+    monkeypatch.setattr(fingerprint, "code_digest", lambda: "0" * 32)
     (tmp_path / "policies.yaml").write_text(POLICIES)
     for seed in (1, 2):
         talk = [{"role": role, "content": text} for role, text in make_talk(22_000, seed=seed)]
