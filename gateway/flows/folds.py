@@ -67,7 +67,10 @@ def _renew(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow 
     if fold is not None and renewal.is_shown_by(fold):
         return fold
     border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
-    return _write_fold(connection, site, border, renewal.kind, renewal.shown)
+    renewed = _write_fold(connection, site, border, renewal.kind, renewal.shown)
+    if measure(connection, site, renewed) < site.limits.ceiling:
+        return renewed
+    return _fold_down(connection, site, renewed)  # the message itself is what is too much
 
 
 def _was_asked(connection: Connection, site: Site) -> bool:

@@ -17,7 +17,7 @@ from gateway.flows.states import (
     load_memory,
     measure,
 )
-from gateway.prompts.memory import FIXED_COST
+from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST
 from gateway.store import attempts, chapter_rows, gist_rows
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import NONE, FoldRow, Shown
@@ -32,6 +32,13 @@ class ShownMemory:
     gist: GistRow | None
     chapters: Sequence[ChapterRow]
     beside: Choice
+
+    @property
+    def cost(self) -> int:
+        """What it costs in a view at most, in characters."""
+        gist = len(self.gist.text) + GIST_COST if self.gist else 0
+        told = sum(len(row.text or "") + CHAPTER_COST for row in self.chapters)
+        return FIXED_COST + gist + told + self.beside.background.cost
 
     def foreseen(self, border: int) -> Foreseen:
         """As a fold to this border."""
@@ -90,7 +97,9 @@ def plan_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Re
         return None
     shown = _shown_anew(connection, site, fold)
     if fold is not None or site.conversation.renew:
-        return Renewal("renewal", shown) if fold is not None or shown.beside.shown else None
+        if _overflows(site, fold, shown) or (fold is None and not shown.beside.shown):
+            return None
+        return Renewal("renewal", shown)
     cost = 0 if site.limits.messages else FIXED_COST + shown.beside.background.cost
     fits = measure(connection, site, None) + cost <= site.limits.start
     return Renewal("opening", shown) if shown.beside.shown and fits else None
@@ -102,6 +111,16 @@ def _begins(connection: Connection, site: Site) -> bool:
     if site.head.opens and not site.head.anchored:
         return True
     return not attempts.was_used(connection, site.conversation.pk, site.policy.name)
+
+
+def _overflows(site: Site, fold: FoldRow | None, shown: ShownMemory) -> bool:
+    """Whether a memory that is shown anew would bring the view to its ceiling, whatever is said
+    next: then it waits for the fold."""
+    if site.limits.messages:
+        return False
+    newest = site.head.chars if site.head.opens else 0
+    before = site.head.cum_chars - newest - (fold.border_cum if fold else 0)
+    return before + shown.cost >= site.limits.ceiling
 
 
 def _shown_anew(connection: Connection, site: Site, fold: FoldRow | None) -> ShownMemory:

@@ -20,7 +20,7 @@ from gateway.store.ledger_rows import EntryRow
 from gateway.store.transcript import Node
 from policies.budget import limits_of
 from policies.schema import Policy
-from tests.gateway.house import House, Said, assistant, call_of, delta, tool, user
+from tests.gateway.house import POLICIES, House, Said, assistant, call_of, delta, tool, user
 
 EN = PHRASES["en"]
 
@@ -168,6 +168,41 @@ async def test_a_renewal_that_changes_nothing_is_none(house: House) -> None:
     await house.say("go on", id="c")
     assert len(house.folds()) == 1
     assert house.one("SELECT renew FROM conversations") == 0
+
+
+TIGHT = POLICIES.replace(
+    "{start: 3000, ceiling: 4000, headroom: 1200, keep: 600}",
+    "{start: 3000, ceiling: 3300, headroom: 600, keep: 600}",
+)
+
+
+async def test_a_renewal_waits_where_it_would_bring_the_view_to_its_ceiling(tmp_path: Path) -> None:
+    """8 turns of 349 and a document of 396 beside fixed words: 3,300 and more."""
+    house = House(tmp_path, TIGHT)
+    for number in range(8):
+        await house.say(line(number), id="c")
+    put(house, "c", "plan.md", "Ship it. " * 44)
+    said = await house.say("x" * 10, id="c")
+    assert said.prompt[0] == user(line(0))
+    assert house.one("SELECT renew FROM conversations") == 1
+    await house.say(line(9), id="c")
+    house.write_chapters()
+    said = await house.say("and now?", id="c")
+    assert "plan.md" in said.prompt[0]["content"]
+    assert [kind for _, _, _, kind, _ in house.folds()] == ["fold"]
+    assert house.one("SELECT renew FROM conversations") == 0
+
+
+async def test_a_message_that_is_too_much_for_a_renewed_view_is_cut_at_once(tmp_path: Path) -> None:
+    house = House(tmp_path, TIGHT)
+    for number in range(6):
+        await house.say(line(number), id="c")
+    put(house, "c", "plan.md", "Ship it.")
+    # 6 x 349 + 1,150 = 3,244 of 3,300 leave less than the new memory takes
+    said = await house.say("x" * 1_150, id="c")
+    assert said.view == "cut"
+    assert "plan.md" in said.prompt[0]["content"]
+    assert sum(len(message["content"]) for message in said.prompt) < 3_300
 
 
 async def test_a_tool_result_renews_nothing(house: House) -> None:
