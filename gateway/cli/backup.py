@@ -13,6 +13,7 @@ from gateway.cli.options import database_option, json_option, print_json, settin
 from gateway.clock import SystemClock, iso
 from gateway.errors import ConfigurationError
 from gateway.store.backups import (
+    FOLDER,
     Manifest,
     check_source,
     list_backups,
@@ -23,7 +24,6 @@ from gateway.store.backups import (
 from gateway.store.engine import Store
 from policies.schema import parse_duration
 
-FOLDER = "backups"
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.clock import iso
 from gateway.settings import Settings
-from gateway.store.backups import open_file
+from gateway.store.backups import FOLDER, list_backups, open_file
 
 Finding = dict[str, Any]
 
@@ -31,9 +31,13 @@ LONG_WAL = 256 << 20
 
 
 def check_machine(settings: Settings, path: Path, now_ms: int) -> dict[str, Finding]:
-    """clock, disk, wal and settings of an existing database, each {ok, says, advice}; advice is
-    empty where nothing is to be done. Changes nothing."""
-    found = {"disk": _check_disk(path), "wal": _check_wal(path)}
+    """clock, disk, wal, backups and settings of an existing database, each {ok, says, advice};
+    advice is empty where nothing is to be done. Changes nothing."""
+    found = {
+        "disk": _check_disk(path),
+        "wal": _check_wal(path),
+        "backups": _check_backups(path, now_ms),
+    }
     try:
         with closing(open_file(path)) as connection:
             found = {"clock": _check_clock(connection, now_ms), **found}
@@ -104,6 +108,23 @@ def _check_wal(path: Path) -> Finding:
             says,
             "It grows while some program reads one state for very long, and holds what was deleted "
             "meanwhile. End that program; the next checkpoint, or a restart, empties it.",
+        )
+    return _told(True, says)
+
+
+def _check_backups(path: Path, now_ms: int) -> Finding:
+    """Of the folder where backups go when none is named: law 10 says that they expire."""
+    folder = path.parent / FOLDER
+    dated = [one.manifest for one in list_backups(folder) if one.manifest is not None]
+    if not dated:
+        return _told(True, f"none in {folder}")
+    says = f"{len(dated)} in {folder}, the newest of {iso(dated[-1].created_ms)}"
+    expired = sum(one.expires_ms <= now_ms for one in dated)
+    if expired:
+        return _told(
+            False,
+            f"{says}; {expired} have expired",
+            f"They may hold what was deleted since: foldgate backup prune {folder}",
         )
     return _told(True, says)
 

@@ -33,6 +33,8 @@ from gateway.errors import ConfigurationError, Conflict, NotFound, StorageFailed
 from gateway.store.tables import METADATA
 
 FORMAT = 1
+FOLDER = "backups"
+"""Where backups go when nobody says where: beside the database."""
 DAY_MS = 86_400_000
 DEFAULT_EXPIRY_MS = 30 * DAY_MS
 _WAIT_SECONDS = 15.0
@@ -314,11 +316,11 @@ def prune(
         # The database first: a manifest alone is nobody's backup.
         path.unlink(missing_ok=True)
         manifest_path(path).unlink(missing_ok=True)
-    _sweep(folder)
+    sweep(folder)
     return gone
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Halves that a kill left: they hold what people said, and no date says when they go."""
     for path in folder.glob(".*.partial*"):
         named = _PARTIAL.match(path.name)

@@ -29,6 +29,7 @@ from gateway.store.backups import (
     partial_of,
     read_manifest,
     remove_database,
+    sweep,
     sync_file,
     telling,
 )
@@ -84,13 +85,14 @@ def restore(
             "does not know; restore it with the newer program."
         )
     _check_target(target, replace)
+    sweep(target.parent)
     partial = partial_of(target)
     with telling("the backup cannot be restored"):
         try:
             _copy(backup, partial, manifest)
             deleted = _delete_again(partial, target, manifest, now_ms)
             replaced = _set_aside(target, now_ms) if target.exists() else None
-            partial.rename(target)
+            partial.replace(target)
             sync_file(target.parent)
         finally:
             remove_database(partial)
@@ -219,5 +221,9 @@ def _set_aside(target: Path, now_ms: int) -> Path:
         beside = Path(f"{target}{end}")
         if beside.exists():
             beside.rename(f"{aside}{end}")
-    target.rename(aside)
+    try:
+        # Under both names until the copy takes the first: no kill leaves that without a database.
+        os.link(target, aside)
+    except OSError:  # a file system without links
+        target.rename(aside)
     return aside

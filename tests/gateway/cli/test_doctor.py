@@ -17,6 +17,7 @@ import pytest
 from gateway.cli import doctor_machine
 from gateway.cli.doctor_machine import check_machine
 from gateway.settings import Settings
+from gateway.store.backups import make_backup
 from tests.gateway.cli.conftest import Run, Seeded
 from tests.gateway.seeds import NOW, POLICIES
 
@@ -123,8 +124,8 @@ def test_the_machine(run: Run, seeded: Seeded, tmp_path: Path) -> None:
     code, found = report(run)
     assert code == 0 and found["integrity"] is None
     machine = found["machine"]
-    assert [*machine] == ["clock", "disk", "wal", "settings"]
-    assert [one["ok"] for one in machine.values()] == [True] * 4
+    assert [*machine] == ["clock", "disk", "wal", "backups", "settings"]
+    assert [one["ok"] for one in machine.values()] == [True] * 5
     assert "this machine's zone is" in machine["clock"]["says"]
     assert "journal wal, synchronous NORMAL" in machine["settings"]["says"]
     assert f"chmod 600 {seeded.path}*" in machine["settings"]["advice"]
@@ -182,6 +183,20 @@ def test_the_machines_bounds(
     assert fine is False and "network disk" in advice
 
 
+def test_backups_that_have_expired(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    served(tmp_path)
+    assert report(run)[1]["machine"]["backups"]["says"] == f"none in {tmp_path / 'backups'}"
+    run("backup")
+    code, found = report(run)
+    assert code == 0 and found["machine"]["backups"]["says"].startswith("1 in ")
+    make_backup(seeded.path, tmp_path / "backups" / "old.db", now_ms=NOW)
+    code, found = report(run)
+    assert code == 1 and "; 1 have expired" in found["machine"]["backups"]["says"]
+    assert "foldgate backup prune" in found["machine"]["backups"]["advice"]
+    run("backup")
+    assert report(run)[0] == 0
+
+
 def test_all_that_is_stored(run: Run, seeded: Seeded, tmp_path: Path) -> None:
     served(tmp_path)
     change(seeded, MENDED)
@@ -213,7 +228,7 @@ def test_a_database_that_cannot_be_looked_into(run: Run, seeded: Seeded, tmp_pat
     seeded.path.write_bytes(b"no database " * 1_000)
     code, found = report(run, "--deep")
     assert code == 1 and found["integrity"] is None
-    assert [*found["machine"]] == ["disk", "wal"]
+    assert [*found["machine"]] == ["disk", "wal", "backups"]
 
 
 class _OneSlot(BaseHTTPRequestHandler):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -190,6 +191,44 @@ def test_what_was_deleted_since_does_not_come_back(tmp_path: Path) -> None:
     assert "ランタン".encode() not in restored and "Анна".encode() not in restored
     assert done.replaced is not None
     assert "later than the copy" in str(rows(done.replaced, "SELECT raw FROM messages"))
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gateway.store import restores
+
+step, when, backup, target = sys.argv[1:]
+inner = getattr(restores, step)
+
+def killed(*arguments):
+    if when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    inner(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(restores, step, killed)
+restores.restore(Path(backup), Path(target), now_ms=1_700_086_400_000, replace=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["_copy", "_delete_again", "_set_aside", "sync_file"])
+def test_a_kill_leaves_one_database_whole(
+    backup: Path, tmp_path: Path, step: str, when: str
+) -> None:
+    target = tmp_path / "foldgate.db"
+    with closing(sqlite3.connect(target)) as connection:
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("DELETE FROM messages WHERE pk = 12")
+        connection.commit()
+    child = [sys.executable, "-c", _KILLED, step, when, str(backup), str(target)]
+    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    assert rows(target, "SELECT count(*) FROM messages") == [(11,)]
+    assert rows(target, "PRAGMA integrity_check") == [("ok",)]
+    restore(backup, target, now_ms=LATER + 1, replace=True)
+    assert rows(target, "SELECT count(*) FROM messages") == [(12,)]
+    assert [*tmp_path.glob(".*")] == []
 
 
 def test_a_damaged_database_is_replaced(
