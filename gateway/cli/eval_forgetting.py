@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from gateway.app import build_backends
 from gateway.backends.base import Backend
+from gateway.cli.forgetting_table import draw_curve, print_table, warn
 from gateway.cli.options import (
     OutputFile,
     json_option,
@@ -23,8 +23,7 @@ from gateway.cli.options import (
 from gateway.clock import SystemClock
 from gateway.errors import ConfigurationError
 from gateway.policy_file import LoadedPolicies, load_policies
-from gateway.replay import RecordingError, read_recordings
-from gateway.replay.recordings import join
+from gateway.replay.recordings import RecordingError, join, read_recordings
 from policies.schema import Policy
 
 # Not at every start of the command line: the judge's patterns take a sixth of a second to compile.
@@ -157,7 +156,7 @@ def forgetting_command(
     Ends with 1 where a backend cannot be asked any more, or nobody wrote a question.
     """
     from gateway.evals.forgetting.run import Options, fingerprint_of
-    from gateway.evals.forgetting.state import RunStopped, open_state
+    from gateway.evals.forgetting.state import open_state
 
     if keep is not None and (backend or examiner):
         raise click.UsageError("--keep asks no model: leave out --backend and --examiner")
@@ -182,13 +181,7 @@ def forgetting_command(
     )
     fingerprint = fingerprint_of(conversations, options, cast.people if cast else {})
     state = open_state(folder, fingerprint, fresh=fresh)
-    try:
-        report = asyncio.run(_play(conversations, options, state))
-    except RunStopped as error:
-        click.echo(f"foldgate: {error}{_where_kept(folder)}", err=True)
-        sys.exit(1)
-    finally:
-        state.close()
+    report = _run(conversations, options, state)
     report.fingerprint = fingerprint
     report.facts = {
         "policy": policy,
@@ -199,23 +192,14 @@ def forgetting_command(
         "seed": seed,
     }
     title = f"{', '.join(path.name for path in files)} under {policy}"
-    _draw(report, title, html, svg)
+    draw_curve(report, title, html, svg)
     paths = {"state": state.path, "html": html, "svg": svg}
     told = {name: None if path is None else str(path) for name, path in paths.items()}
     if as_json:
         print_json({**report.as_json(), "paths": told})
     else:
-        _print_table(report)
-    if report.control.is_blind:
-        control = report.control
-        click.echo(
-            f"foldgate: of {control.checked} right and as many wrong answers the examiner graded "
-            f"{control.right_refused} wrong and {control.wrong_passed} right: its figures say "
-            "little; ask a more capable --examiner",
-            err=True,
-        )
-    if not report.questions:
-        click.echo("foldgate: no question could be read: ask a more capable --examiner", err=True)
+        print_table(report)
+    if warn(report):
         sys.exit(1)
 
 
@@ -251,6 +235,9 @@ class _Cast:
     def __init__(
         self, loaded: LoadedPolicies, policy: Policy, backend: str | None, examiner: str | None
     ) -> None:
+        # The whole program stands behind it, and no other evaluation needs that.
+        from gateway.app import build_backends
+
         self._backends = build_backends(loaded.file, SystemClock())
         first = backend or next(iter(policy.summaries.backends), None)
         if first is None:
@@ -282,6 +269,21 @@ def _describe(loaded: LoadedPolicies, name: str) -> str:
     return f"{name} {config.kind} {config.model_dump_json(exclude=_SECRETS)}"
 
 
+def _run(
+    conversations: Sequence[Sequence[tuple[str, str]]], options: Options, state: State
+) -> Report:
+    """The report; ends the program with 1 where a backend cannot be asked any more."""
+    from gateway.evals.forgetting.state import RunStopped
+
+    try:
+        return asyncio.run(_play(conversations, options, state))
+    except RunStopped as error:
+        click.echo(f"foldgate: {error}{_where_kept(state)}", err=True)
+        sys.exit(1)
+    finally:
+        state.close()
+
+
 async def _play(
     conversations: Sequence[Sequence[tuple[str, str]]], options: Options, state: State
 ) -> Report:
@@ -297,56 +299,7 @@ async def _play(
             await backend.aclose()
 
 
-def _where_kept(folder: Path | None) -> str:
-    if folder is None:
+def _where_kept(state: State) -> str:
+    if state.path is None:
         return ". Nothing was kept: with --state DIR a run goes on where it was"
-    return f". What was made is kept in {folder}: the same command goes on from there"
-
-
-def _draw(report: Report, title: str, html: Path | None, svg: Path | None) -> None:
-    from gateway.evals.forgetting.curve import draw, write_page
-
-    modes = report.as_json()["modes"]
-    if svg is not None:
-        svg.write_text(draw(modes, title=title), encoding="utf-8")
-    if html is not None:
-        html.write_text(write_page(modes, title=title, facts=_tell(report)), encoding="utf-8")
-
-
-def _tell(report: Report) -> str:
-    figures = report.as_json()
-    who = f"backend {figures['backend']}, examiner {figures['examiner']}"
-    if figures["keep"] is not None:
-        who = f"no model: a summarizer that keeps {figures['keep']:.0%} of what it reads"
-    return (
-        f"Policy {figures['policy']}; {who}; {figures['conversations']} conversations, "
-        f"{figures['spans']} spans of {figures['span_chars']:,} characters, "
-        f"{figures['questions']} questions, {figures['repeats']} repeats; {figures['calls']:,} "
-        f"calls, {figures['malformed']:,} outputs of no use, {figures['missing']} questions "
-        f"missing, {figures['stand_ins']} stand-ins; code {figures['fingerprint']['code'][:12]}."
-    )
-
-
-def _print_table(report: Report) -> None:
-    figures = report.as_json()
-    click.echo(_tell(report))
-    click.echo(
-        f"{'mode':<22}{'mean':>8}{'least':>8}{'most':>8}{'stack':>8}{'gist':>8}{'memory':>9}"
-    )
-    for name, mode in figures["modes"].items():
-        spread, where = mode["spread"], mode["by_where"]
-        parts = (mode["mean"], spread["min"], spread["max"], where.get("stack"), where.get("gist"))
-        told = "".join(f"{'' if part is None else f'{part:.1%}':>8}" for part in parts)
-        click.echo(f"{name:<22}{told}{mode['memory_chars']:>9,}")
-    for name, mode in figures["modes"].items():
-        click.echo(f"{name}, by age in spans:")
-        for row in mode["by_span"]:
-            click.echo(_age_line(row))
-
-
-def _age_line(row: dict[str, Any]) -> str:
-    spread = row["spread"]
-    return (
-        f"  {row['age']:>4}  {row['where']:<6}{row['share']:>7.1%}  "
-        f"({spread['min']:.1%} to {spread['max']:.1%}, {row['questions']} questions)"
-    )
+    return f". What was made is kept in {state.path.parent}: the same command goes on from there"
