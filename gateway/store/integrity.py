@@ -2,8 +2,8 @@
 
 The reading is O(rows) with O(log n) look-ups a chapter, in bounded memory: rows come in pages, the
 database lays rows beside each other (integrity_rows.py), and only what is wrong is kept, a few
-examples a check. The walk of the messages is in integrity_messages.py. 100,000 messages take about
-four seconds on one core.
+examples a check. The walk of the messages is in integrity_messages.py. 100,000 messages of 600
+characters (267 MB with their index) took 3.4 s of one core's time and 76 MB, the program included.
 
 Not looked for: facts and documents that a fold names, because their rows go at a deletion and the
 view passes over them until its next fold.
