@@ -22,7 +22,7 @@ from gateway.prompts.view import TailMessage
 from gateway.store import notes, search
 from gateway.store.fold_rows import FoldRow
 from gateway.store.notes import CALLS, LINES, NoteRow
-from gateway.store.transcript import Node, StoredMessage
+from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from gateway.wire.json_text import loads
 from policies.language import Language, language_of
 from policies.messages import message_text
@@ -33,19 +33,34 @@ MOST_INDEXED = 500
 the turn, and recalled from the next one on."""
 
 
-def keeps_notes(policy: Policy, fold: FoldRow | None) -> bool:
-    """Whether the views on a fold (None: on none) may hold notes. Where a past is folded they may,
-    also where the policy recalls nothing any more."""
-    return (fold is not None and fold.border_depth > 0) or bool(policy.recall.lookups)
+def looks_for_notes(policy: Policy, fold: FoldRow | None) -> bool:
+    """Whether a policy looks for anything beside the messages of a view on this fold."""
+    if policy.recall.budget == 0:
+        return False
+    return _is_folded(fold) or bool(policy.recall.lookups)
+
+
+def _is_folded(fold: FoldRow | None) -> bool:
+    return fold is not None and fold.border_depth > 0
+
+
+def _keeps_notes(conversation: ConversationRow, fold: FoldRow | None) -> bool:
+    """Whether the views on a fold (None: on none) may hold notes: by the rows, whatever a policy
+    says by now."""
+    return _is_folded(fold) or conversation.noted
 
 
 def spent_chars(
-    connection: Connection, conversation_pk: int, policy: Policy, fold: FoldRow | None, head: Node
+    connection: Connection,
+    conversation: ConversationRow,
+    policy: str,
+    fold: FoldRow | None,
+    head: Node,
 ) -> int:
-    """What notes add to a policy's view at a head, in characters."""
-    if not keeps_notes(policy, fold):
+    """What notes add to the view of the policy of this name at a head, in characters."""
+    if not _keeps_notes(conversation, fold):
         return 0
-    return notes.cost(connection, conversation_pk, policy.name, fold.pk if fold else None, head)
+    return notes.cost(connection, conversation.pk, policy, fold.pk if fold else None, head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +87,8 @@ NO_NOTES = Noted()
 
 def read_notes(
     connection: Connection,
-    conversation_pk: int,
-    policy: Policy,
+    conversation: ConversationRow,
+    policy: str,
     fold: FoldRow | None,
     path: Collection[int],
     *,
@@ -81,10 +96,10 @@ def read_notes(
 ) -> list[NoteRow]:
     """The notes for these messages (row numbers) of a view, oldest first. since: the least of their
     depths."""
-    if not keeps_notes(policy, fold):
+    if not _keeps_notes(conversation, fold):
         return []
     fold_pk = fold.pk if fold else None
-    rows = notes.of_fold(connection, conversation_pk, policy.name, fold_pk, since=since)
+    rows = notes.of_fold(connection, conversation.pk, policy, fold_pk, since=since)
     return [row for row in rows if row.asked_pk in path]
 
 
@@ -186,6 +201,8 @@ def write_note(
         chars=notes_chars(text),
         now_ms=occasion.now_ms,
     )
+    if not occasion.is_folded:
+        notes.mark_noted(connection, occasion.conversation_pk)
     return replace(recalled, note=note)
 
 

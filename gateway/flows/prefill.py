@@ -262,7 +262,7 @@ def _kept_notes(
 ) -> list[NoteRow]:
     """The notes in the tail of a view whose fold stays; one that is to come drops them."""
     site, path = ground.site, {row.pk for row in rows}
-    return read_notes(connection, site.conversation.pk, site.policy, ground.fold, path)
+    return read_notes(connection, site.conversation, site.policy.name, ground.fold, path)
 
 
 def _as_it_is(fold: FoldRow | None) -> Foreseen:

@@ -126,12 +126,16 @@ Look = Callable[..., Awaitable[list[Passage]]]
 
 
 async def answer_calls(
-    look: Look, past: Past, allowance: Allowance, message: Mapping[str, Any]
+    look: Look, past: Past, allowance: Allowance, message: Mapping[str, Any], taken: set[str]
 ) -> list[dict[str, Any]]:
     """The messages behind a question after a model has searched: its calls (the text beside them
-    included) and our answers. All of them are charged to the allowance."""
+    included) and our answers. All of them are charged to the allowance.
+
+    taken: ids of the calls before; these are added. An id that a model gave twice, or none, becomes
+    one that no other call has: some providers refuse a prompt that holds one twice.
+    """
     calls = [call for call in message["tool_calls"] if is_ours(call)]
-    calls = [{**call, "id": call.get("id") or f"recall_{at}"} for at, call in enumerate(calls)]
+    calls = [{**call, "id": _own_id(call.get("id"), past, taken)} for call in calls]
     asked = {**message, "tool_calls": calls}
     allowance.left -= message_chars(asked, 0)
     answers = []
@@ -140,6 +144,13 @@ async def answer_calls(
         allowance.left -= len(content)
         answers.append({"role": "tool", "tool_call_id": call["id"], "content": content})
     return [asked, *answers]
+
+
+def _own_id(id: Any, past: Past, taken: set[str]) -> str:
+    own = id if isinstance(id, str) and id and id not in taken else ""
+    own = own or f"recall_{past.head.pk}_{len(taken)}"
+    taken.add(own)
+    return own
 
 
 async def _answer(look: Look, past: Past, allowance: Allowance, function: Mapping[str, Any]) -> str:

@@ -89,6 +89,7 @@ class SearchRounds:
     held_chars: int = 0
     _first: dict[str, Any] | None = None
     _usage: list[ReplyBuilder] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=set)
     _gap: bool = False
     _rounds: int = 0
 
@@ -151,7 +152,8 @@ class SearchRounds:
             return False
         self._rounds += 1
         self._usage.append(reply)
-        added = await answer_calls(self.look, self.past, self.allowance, self._kept(message))
+        asked = self._kept(message)
+        added = await answer_calls(self.look, self.past, self.allowance, asked, self._taken)
         before = self.prompt_chars + _chars(self.exchange)
         self.exchange += added
         self.held_chars += before

@@ -72,7 +72,7 @@ def measure(connection: Connection, site: Site, fold: FoldRow | None) -> int:
     messages of the tail where a view counts these."""
     if site.limits.messages:
         return count_tail(fold, site.head)
-    notes = spent_chars(connection, site.conversation.pk, site.policy, fold, site.head)
+    notes = spent_chars(connection, site.conversation, site.policy.name, fold, site.head)
     return sum(sizes(fold, site.head)) + notes
 
 
@@ -163,7 +163,7 @@ def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Load
     marks = tuple(
         Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
     )
-    notes = spent_chars(connection, site.conversation.pk, site.policy, fold, site.head)
+    notes = spent_chars(connection, site.conversation, site.policy.name, fold, site.head)
     state = replace(rows.state(fold.memory_chars if fold else 0, marks), notes=notes)
     return Loaded(fold, state, tail, rows.stack, rows.coming, rows.gist)
 

@@ -13,7 +13,7 @@ from gateway.flows.notes import (
     Noted,
     Occasion,
     Recalled,
-    keeps_notes,
+    looks_for_notes,
     read_notes,
     tail_messages,
     write_note,
@@ -24,9 +24,8 @@ from gateway.prompts.notes import FRAME_CHARS
 from gateway.prompts.view import Tail
 from gateway.store import notes, transcript
 from gateway.store.fold_rows import FoldRow
-from gateway.store.transcript import Node, StoredMessage
+from gateway.store.transcript import ConversationRow, Node, StoredMessage
 from policies.recall.room import notes_room
-from policies.schema import Policy
 
 Recall = Callable[[Sequence[StoredMessage], Noted], Recalled | None]
 """Looks for notes for the last of these messages, where so much stands in the view already."""
@@ -47,8 +46,8 @@ class Laid:
 
 def lay_tail(
     connection: Connection,
-    conversation_pk: int,
-    policy: Policy,
+    conversation: ConversationRow,
+    policy: str,
     fold: FoldRow | None,
     asked: Node,
     *,
@@ -56,14 +55,14 @@ def lay_tail(
     kept: CachedTail | None,
     recall: Recall | None,
 ) -> Laid:
-    """The tail of a policy's view up to `asked`. kept: an earlier one of this conversation and
+    """The tail of the policy's view up to `asked`. kept: an earlier one of this conversation and
     policy, grown where it can be. recall: for a question that is new to the view."""
     kept, rows = _rows_behind(connection, kept, fold, asked)
     if kept is not None and not rows:
         return Laid(kept.tail, kept.noted)
     since = rows[0].depth
     path = {row.pk for row in rows}
-    found = read_notes(connection, conversation_pk, policy, fold, path, since=since)
+    found = read_notes(connection, conversation, policy, fold, path, since=since)
     noted = (kept.noted if kept else NO_NOTES).plus(found)
     recalled = None if recall is None else recall(rows, noted)
     if recalled is not None and recalled.note is not None:
@@ -106,7 +105,7 @@ def plan_recall(
     matter, as long as nothing stands behind it.
     """
     policy, asked, pk = site.policy, site.head, site.conversation.pk
-    if policy.recall.budget == 0 or asked.role != "user" or not keeps_notes(policy, fold):
+    if asked.role != "user" or not looks_for_notes(policy, fold):
         return None
 
     def recall(rows: Sequence[StoredMessage], noted: Noted) -> Recalled | None:

@@ -322,14 +322,17 @@ def _show(
     key = (placement.conversation.pk, setting.policy.name, reasoning_of)
     laid = lay_tail(
         connection,
-        placement.conversation.pk,
-        setting.policy,
+        placement.conversation,
+        setting.policy.name,
         fold,
         placement.asked,
         reasoning_of=reasoning_of,
         kept=views.tail(key),
         recall=plan_recall(connection, site, fold, question.answers, question.clock, most=most),
     )
+    if laid.noted.chars and not placement.conversation.noted:
+        noted = replace(placement.conversation, noted=True)
+        question = replace(question, placement=replace(placement, conversation=noted))
     seen: dict[str, Any] = {
         "fold_pk": fold.pk if fold else None,
         "view_kind": view_kind(fold, is_cut=is_cut),

@@ -154,6 +154,16 @@ def cost(
     return 0
 
 
+_MARK = Prepared(
+    text("UPDATE conversations SET noted = :yes WHERE pk = :conversation AND NOT noted")
+)
+
+
+def mark_noted(connection: Connection, conversation_pk: int) -> None:
+    """Remember that a view of which nothing is folded holds notes: others need not look for any."""
+    _MARK.run(connection, conversation=conversation_pk, yes=True)
+
+
 def add(
     connection: Connection,
     conversation_pk: int,

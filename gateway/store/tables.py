@@ -56,7 +56,8 @@ class Conversation(SQLModel, table=True):
     backend: where it lives, and stays while no rule says otherwise. route: the backend that
     somebody chose for it, before all rules. private: it was once asked of a private model, or began
     with what was said in such a conversation, and from then on nothing of it leaves this machine.
-    renew: its owner wants the next user message to see the memory anew.
+    renew: its owner wants the next user message to see the memory anew. noted: a view of which
+    nothing is folded holds notes.
     """
 
     __tablename__ = "conversations"
@@ -78,6 +79,7 @@ class Conversation(SQLModel, table=True):
     archived: bool = False
     resends: bool = False
     renew: bool = False
+    noted: bool = False
     created_ms: int = _big()
     touched_ms: int = _big()
 

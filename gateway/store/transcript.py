@@ -84,6 +84,7 @@ class ConversationRow:
     backend: str | None = None
     route: str | None = None
     private: bool = False
+    noted: bool = False
 
 
 _NODE = (
@@ -117,6 +118,7 @@ CONVERSATION_COLUMNS = (
     conversations.c.backend,
     conversations.c.route,
     conversations.c.private,
+    conversations.c.noted,
 )
 
 _OWNER = Prepared(
@@ -163,7 +165,9 @@ _TOUCH = Prepared(
     )
 )
 _NEW_CONVERSATION: dict[str, Any] = {
-    column.name: False if column.name in ("private", "archived", "resends", "renew") else None
+    column.name: False
+    if column.name in ("private", "archived", "resends", "renew", "noted")
+    else None
     for column in conversations.c
     if column.name != "pk"
 }

@@ -29,9 +29,8 @@ from gateway.prompts.notes import own_words
 from gateway.prompts.view import Tail, assemble
 from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.fold_rows import FoldRow
-from gateway.store.transcript import Node, node_by_pk
+from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from gateway.wire.json_text import dump_bytes, loads
-from policies.schema import Policy
 from tests.gateway.house import (
     House,
     Say,
@@ -493,13 +492,21 @@ def _without_notes(message: Say) -> Say:
     return {**message, "content": own_words(content)} if isinstance(content, str) else message
 
 
+def _conversation(connection: Connection, pk: int) -> ConversationRow:
+    owner = text("SELECT owner_pk FROM conversations WHERE pk = :pk")
+    owner_pk = connection.execute(owner, {"pk": pk}).scalar_one()
+    found = transcript.conversation_by_pk(connection, owner_pk, pk)
+    assert found is not None
+    return found
+
+
 def _total(connection: Connection, fold: FoldRow | None, asked: Node) -> int:
     """Memory, verbatim and notes."""
     (conversation_pk,) = connection.execute(
         text("SELECT conversation_pk FROM messages WHERE pk = :pk"), {"pk": asked.pk}
     ).one()
-    policy = Policy(name="small")
-    spent = spent_chars(connection, conversation_pk, policy, fold, asked)
+    conversation = _conversation(connection, conversation_pk)
+    spent = spent_chars(connection, conversation, "small", fold, asked)
     return sum(sizes(fold, asked)) + spent
 
 
@@ -507,10 +514,11 @@ def _render(connection: Connection, shown: Shown, leads: list[tuple[int, Say]]) 
     """The prompt from the rows alone, with nothing remembered."""
     fold = fold_rows.deepest_fold(connection, shown.conversation_pk, "small", shown.asked)
     border = fold.border_depth if fold else 0
-    tail, policy = Tail(), Policy(name="small")
+    tail = Tail()
     rows = transcript.path_between(connection, shown.asked.pk, border)
     path = {row.pk for row in rows}
-    found = read_notes(connection, shown.conversation_pk, policy, fold, path)
+    conversation = _conversation(connection, shown.conversation_pk)
+    found = read_notes(connection, conversation, "small", fold, path)
     for message in tail_messages(rows, found):
         tail.add(message)
     told = show_memory(connection, fold, ViewCache())

@@ -429,6 +429,25 @@ async def test_what_sources_tell_stands_in_the_question_from_the_first_turn_on(
     assert (await town.say(*history[:-1], id="c")).bytes == second.bytes
 
 
+async def test_what_sources_told_stays_when_the_policy_asks_them_no_more(
+    town: House, crm: Source
+) -> None:
+    """Law 3: a view is its rows, also after another policies.yaml."""
+    tell(crm, "Customer since 2019.")
+    history: list[Say] = []
+    await talk(town, history, "Hello!", id="c")
+    said = await talk(town, history, "And now?", id="c")
+    before = town.one("SELECT prompt_chars FROM attempts ORDER BY pk DESC LIMIT 1")
+    await town.ctx.lookups.aclose()
+    town.policies = town.policies.replace("lookups: [crm, web]", "lookups: []")
+    town.restart()
+    assert (await town.say(*history[:-1], id="c")).bytes == said.bytes
+    assert town.one("SELECT prompt_chars FROM attempts ORDER BY pk DESC LIMIT 1") == before
+    later = await talk(town, history, "So?", id="c")
+    assert begins_with(later, said)
+    assert newest(later) == "So?"
+
+
 @budgets(budget=600, each=320)
 async def test_sources_keep_to_their_budget_and_the_turn_s(town: House, crm: Source) -> None:
     tell(crm, "a" * 200, "b" * 200, "c" * 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ class Library:
         return list(self.found)
 
 
-HEAD: Any = object()
+HEAD: Any = SimpleNamespace(pk=71)
 
 
 def search(id: str, query: str = "key", **more: Any) -> dict[str, Any]:
@@ -300,6 +301,16 @@ async def test_two_searches_of_one_reply_are_both_answered() -> None:
     answers, library = await told(search("c1"), search("c2", "石"))
     assert len(answers) == 2
     assert [look[1] for look in library.looks] == ["key", "石"]
+
+
+async def test_every_call_has_an_id_of_its_own() -> None:
+    """Of a model that gives none, or the same again: also in a later round."""
+    rounds = [call_deltas(search(""), search("c1")), call_deltas(search("c1"), search(""))]
+    desk = Desk(*rounds, text_deltas("Here."))
+    await desk.stream()
+    asked = [call["id"] for m in desk.rounds.exchange for call in m.get("tool_calls", ())]
+    answered = [m["tool_call_id"] for m in desk.rounds.exchange if m["role"] == "tool"]
+    assert asked == answered == ["recall_71_0", "c1", "recall_71_2", "recall_71_3"]
 
 
 async def test_lines_that_were_told_are_not_looked_for_again() -> None:

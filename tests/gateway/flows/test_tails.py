@@ -20,7 +20,7 @@ from gateway.store.fold_rows import FoldRow
 from gateway.store.notes import CALLS, LINES, NoteRow
 from gateway.store.transcript import Node
 from gateway.wire.json_text import loads
-from policies.schema import Policy, Recall
+from policies.schema import Policy
 from tests.gateway.house import House, Say, assistant, call_of, tool, user
 from tests.gateway.seeds import NOW, new_message
 
@@ -105,10 +105,10 @@ class Walk:
         )
 
     def lay(self, asked: Node, kept: CachedTail | None = None, **more: Any) -> Laid:
-        more = {"recall": None, "fold": self.fold, "policy": POLICY, **more}
+        more = {"recall": None, "fold": self.fold, "policy": POLICY.name, **more}
         return lay_tail(
             self.connection,
-            self.conversation.pk,
+            self.conversation,
             asked=asked,
             kept=kept,
             reasoning_of=None,
@@ -138,9 +138,9 @@ def test_notes_stand_in_and_behind_their_messages(store: Store) -> None:
     store.writing(check)
 
 
-def test_a_view_that_can_hold_no_notes_reads_none(store: Store) -> None:
-    """Without a fold, unless its policy asks other sources."""
-
+def test_a_view_of_which_nothing_is_folded_reads_notes_where_it_is_told_of_them(
+    store: Store,
+) -> None:
     def check(connection: Connection) -> None:
         walk = Walk(connection)
         first = walk.asked[0]
@@ -156,11 +156,13 @@ def test_a_view_that_can_hold_no_notes_reads_none(store: Store) -> None:
             now_ms=NOW,
         )
         assert told(walk.lay(first, fold=None)) == ["long ago", "indeed", "so"]
-        asks = POLICY.model_copy(update={"recall": Recall(lookups=("crm",))})
-        assert told(walk.lay(first, fold=None, policy=asks))[-1] == "from the crm\n\nso"
-        still = POLICY.model_copy(update={"recall": Recall(budget=0)})
-        walk.note(first)
-        assert told(walk.lay(first, policy=still)) == ["note 1\n\nso"]
+        notes.mark_noted(connection, walk.conversation.pk)
+        owner = walk.conversation.owner_pk
+        found = transcript.conversation_by_pk(connection, owner, walk.conversation.pk)
+        assert found is not None
+        assert found.noted
+        walk.conversation = found
+        assert told(walk.lay(first, fold=None))[-1] == "from the crm\n\nso"
 
     store.writing(check)
 

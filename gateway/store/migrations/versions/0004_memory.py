@@ -17,6 +17,9 @@ def upgrade() -> None:
     op.add_column(
         "conversations", sa.Column("renew", sa.Boolean(), nullable=False, server_default=sa.false())
     )
+    op.add_column(
+        "conversations", sa.Column("noted", sa.Boolean(), nullable=False, server_default=sa.false())
+    )
     op.add_column("folds", sa.Column("shown", sa.Text(), nullable=True))
     op.add_column("gists", sa.Column("retired_ms", _BIG, nullable=True))
     _create_ledger()
