@@ -28,6 +28,7 @@ from gateway.store.fold_rows import NONE, Shown
 from gateway.store.ledger import Threads
 from gateway.store.ledger_rows import EntryRow
 from gateway.store.profile import ProfileRow
+from gateway.store.shown import private_among
 from gateway.store.transcript import Node
 from policies.schema import Policy
 from policies.values import Limits
@@ -83,23 +84,32 @@ def background_cost(connection: Connection, place: Place) -> int:
     return stable + _most_of_ledger(connection, place)
 
 
-def read_background(connection: Connection, shown: Shown) -> Background:
-    """The texts of what a fold shows. What was deleted since is left out, and what is a refusal
-    after all."""
+def read_background(connection: Connection, shown: Shown, conversation_pk: int) -> Background:
+    """The texts of what a fold of this conversation shows. Left out is what was deleted since, what
+    is a refusal after all, and what was learned in another conversation that is private by now."""
     if not shown:
         return NOTHING
     return _background(
         documents.documents_by_pk(connection, shown.documents),
-        _read_facts(connection, shown.profile),
+        _read_facts(connection, shown.profile, conversation_pk),
         *_read_entries(connection, (shown.pins, shown.open, shown.closed)),
     )
 
 
-def _read_facts(connection: Connection, pks: Sequence[int]) -> list[ProfileRow]:
+def _read_facts(
+    connection: Connection, pks: Sequence[int], conversation_pk: int
+) -> list[ProfileRow]:
     from policies.judge import is_refusal
 
     rows = profile.profile_by_pk(connection, pks)
-    return [row for row in rows if row.origin != "model" or not is_refusal(row.text)]
+    learned = {row.conversation_pk for row in rows if row.conversation_pk is not None}
+    private = private_among(connection, learned - {conversation_pk})
+    return [
+        row
+        for row in rows
+        if row.conversation_pk not in private
+        and (row.origin != "model" or not is_refusal(row.text))
+    ]
 
 
 def _read_entries(

@@ -54,7 +54,6 @@ def fold_if_due(
     if total > site.limits.start and not _was_asked(connection, site):
         folded = _fold_down(connection, site, fold)
         if folded is not fold:
-            _clear_renewal(connection, site)
             return folded
     return _renew(connection, site, fold) if site.head.opens else fold
 
@@ -62,9 +61,6 @@ def fold_if_due(
 def _renew(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
     renewal = plan_renewal(connection, site, fold)
     if renewal is None or _was_asked(connection, site):
-        return fold
-    _clear_renewal(connection, site)
-    if fold is not None and renewal.is_shown_by(fold):
         return fold
     border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
     renewed = _write_fold(connection, site, border, renewal.kind, renewal.shown)
@@ -86,11 +82,6 @@ def _fold_down(connection: Connection, site: Site, fold: FoldRow | None) -> Fold
             break
         seen, folded = folded, _fold_once(connection, site, folded)
     return folded
-
-
-def _clear_renewal(connection: Connection, site: Site) -> None:
-    if site.conversation.renew:
-        fold_rows.clear_renewal(connection, site.conversation.pk)
 
 
 def _fold_once(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow | None:
@@ -184,7 +175,7 @@ def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Fo
 
 def _foresee_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Foreseen | None:
     renewal = plan_renewal(connection, site, fold)
-    if renewal is None or (fold is not None and renewal.is_shown_by(fold)):
+    if renewal is None:
         return None
     return renewal.shown.foreseen(fold.border_depth if fold else 0)
 

@@ -13,6 +13,7 @@ from gateway.prompts.memory import render_memory
 from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.fold_rows import NONE, FoldRow, Shown
+from gateway.store.shown import has_private_beside
 from policies.standin import write_stand_in
 
 
@@ -26,15 +27,30 @@ def show_memory(
     """
     if fold is None:
         return []
-    if (cached := views.memory(fold.pk)) is not None:
+    cached = views.memory(fold.pk)
+    # What was learned in a conversation that is private by now is shown in no other one, at once.
+    if cached is not None and not (fold.shown.profile and _may_be_withheld(connection, fold)):
         return cached
-    return tell_memory(connection, fold.gist_pk, fold.memory, fold.shown)
+    pk = fold.conversation_pk
+    return tell_memory(connection, fold.gist_pk, fold.memory, fold.shown, conversation_pk=pk)
+
+
+def _may_be_withheld(connection: Connection, fold: FoldRow) -> bool:
+    return has_private_beside(connection, fold.conversation_pk)
 
 
 def tell_memory(
-    connection: Connection, gist_pk: int | None, versions: Sequence[int], shown: Shown = NONE
+    connection: Connection,
+    gist_pk: int | None,
+    versions: Sequence[int],
+    shown: Shown = NONE,
+    *,
+    conversation_pk: int = 0,
 ) -> list[dict[str, Any]]:
-    """The same of a gist, chapter versions and what stands beside them, by their row numbers."""
+    """The same of a gist, chapter versions and what stands beside them, by their row numbers.
+
+    conversation_pk: whose view it is; what was learned in a private one is shown there alone.
+    """
     # Not at every start: its patterns take a sixth of a second to compile.
     from policies.judge import is_refusal
 
@@ -48,7 +64,7 @@ def tell_memory(
     gist_text = gist.text if gist else None
     if gist is not None and gist.origin == "model" and is_refusal(gist.text):
         gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
-    return render_memory(gist_text, texts, read_background(connection, shown))
+    return render_memory(gist_text, texts, read_background(connection, shown, conversation_pk))
 
 
 def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:

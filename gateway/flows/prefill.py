@@ -248,7 +248,13 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
         return None  # what comes next is a tool's result, not a person
     return write_ahead(
         newest.system,
-        tell_memory(connection, fold.gist_pk, fold.versions, fold.shown),
+        tell_memory(
+            connection,
+            fold.gist_pk,
+            fold.versions,
+            fold.shown,
+            conversation_pk=conversation.pk,
+        ),
         tail,
         border=fold.border_depth,
         strict_roles=setting.strict_roles,

@@ -82,24 +82,18 @@ class Renewal:
     kind: str
     shown: ShownMemory
 
-    def is_shown_by(self, fold: FoldRow) -> bool:
-        """Whether a fold shows just this already."""
-        return self.shown.foreseen(fold.border_depth) == Foreseen.of(fold)
-
 
 def plan_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Renewal | None:
     """What a user message at `site`, or the next one behind it, is shown without a step of the
     border: the opening of a view that begins with something to show, or what the owner asked to
-    be shown at once."""
-    if fold is None and not site.conversation.renew and not _begins(connection, site):
-        return None
-    if fold is not None and not site.conversation.renew:
+    be shown at once, also where that is what is shown already: then it was done."""
+    asked = site.conversation.renew_after
+    renews = asked is not None and (fold is None or fold.pk <= asked)
+    if not renews and (fold is not None or not _begins(connection, site)):
         return None
     shown = _shown_anew(connection, site, fold)
-    if fold is not None or site.conversation.renew:
-        if _overflows(site, fold, shown) or (fold is None and not shown.beside.shown):
-            return None
-        return Renewal("renewal", shown)
+    if renews:
+        return None if _overflows(site, fold, shown) else Renewal("renewal", shown)
     cost = 0 if site.limits.messages else FIXED_COST + shown.beside.background.cost
     fits = measure(connection, site, None) + cost <= site.limits.start
     return Renewal("opening", shown) if shown.beside.shown and fits else None

@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from gateway.policy_file import PolicyDocument
+from gateway.store.fold_rows import folds
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
@@ -145,11 +146,12 @@ def purge_removed(connection: Connection, conversation_pk: int) -> int:
 
 
 def ask_anew(connection: Connection, conversation_pks: Collection[int]) -> None:
-    """The next user message of these conversations sees their memory anew."""
+    """The next user message in each view of these conversations sees their memory anew."""
+    newest = connection.execute(select(func.max(folds.c.pk))).scalar() or 0
     connection.execute(
         update(conversations)
         .where(conversations.c.pk.in_(list(conversation_pks)))
-        .values(renew=True)
+        .values(renew_after=newest)
     )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables import Fold
-from gateway.store.transcript import Node, conversations, on_path
+from gateway.store.transcript import Node, on_path
 
 folds = Fold.__table__  # type: ignore[attr-defined]
 
@@ -62,6 +62,7 @@ class FoldRow:
     stand_ins: int
     created_ms: int
     shown: Shown = NONE
+    conversation_pk: int = 0
 
 
 _FOLD = (
@@ -79,6 +80,7 @@ _FOLD = (
     folds.c.stand_ins,
     folds.c.created_ms,
     folds.c.shown,
+    folds.c.conversation_pk,
 )
 _FOLDS = Prepared(
     select(*_FOLD)
@@ -153,10 +155,3 @@ def add_fold(
     }
     made = connection.execute(insert(folds).values(**values))
     return fold_by_pk(connection, new_pk(made))
-
-
-def clear_renewal(connection: Connection, conversation_pk: int) -> None:
-    """What the owner asked to be shown at once is shown."""
-    connection.execute(
-        update(conversations).where(conversations.c.pk == conversation_pk).values(renew=False)
-    )

@@ -10,9 +10,10 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, or_, select
+from sqlalchemy import Connection, Select, or_, select, text
 
 from gateway.store.fold_rows import FoldRow, deepest_fold, folds
+from gateway.store.prepared import Prepared
 from gateway.store.transcript import conversations, node_by_pk
 
 
@@ -76,3 +77,27 @@ def _in_force(
         text = connection.execute(select(folds.c.shown).where(folds.c.pk == fold.pk)).scalar()
         if text is not None:
             yield Showing(conversation_pk, fold, json.loads(text))
+
+
+_PRIVATE_BESIDE = Prepared(
+    text(
+        "SELECT 1 FROM conversations me JOIN conversations other ON other.owner_pk = me.owner_pk"
+        " WHERE me.pk = :which AND other.private AND other.pk <> me.pk LIMIT 1"
+    )
+)
+
+
+def has_private_beside(connection: Connection, conversation_pk: int) -> bool:
+    """Whether the owner of a conversation has a private one beside it. Nothing is read where there
+    is none (a partial index)."""
+    return _PRIVATE_BESIDE.first(connection, which=conversation_pk) is not None
+
+
+def private_among(connection: Connection, conversation_pks: Collection[int]) -> set[int]:
+    """Those of these conversations that are private."""
+    if not conversation_pks:
+        return set()
+    found = select(conversations.c.pk).where(
+        conversations.c.pk.in_(list(conversation_pks)), conversations.c.private
+    )
+    return set(connection.execute(found).scalars())

@@ -56,7 +56,8 @@ class Conversation(SQLModel, table=True):
     backend: where it lives, and stays while no rule says otherwise. route: the backend that
     somebody chose for it, before all rules. private: it was once asked of a private model, or began
     with what was said in such a conversation, and from then on nothing of it leaves this machine.
-    renew: its owner wants the next user message to see the memory anew. noted: a view of which
+    renew_after: the newest fold of all when its owner wanted the memory to be seen anew: the next
+    user message of each view that stands on an older one, or on none, is shown a new one. noted: a view of which
     nothing is folded holds notes.
     """
 
@@ -78,7 +79,7 @@ class Conversation(SQLModel, table=True):
     private: bool = False
     archived: bool = False
     resends: bool = False
-    renew: bool = False
+    renew_after: int | None = _big(nullable=True)
     noted: bool = False
     created_ms: int = _big()
     touched_ms: int = _big()

@@ -80,7 +80,7 @@ class ConversationRow:
     touched_ms: int
     archived: bool
     resends: bool = False
-    renew: bool = False
+    renew_after: int | None = None
     backend: str | None = None
     route: str | None = None
     private: bool = False
@@ -114,7 +114,7 @@ CONVERSATION_COLUMNS = (
     conversations.c.touched_ms,
     conversations.c.archived,
     conversations.c.resends,
-    conversations.c.renew,
+    conversations.c.renew_after,
     conversations.c.backend,
     conversations.c.route,
     conversations.c.private,
@@ -166,7 +166,7 @@ _TOUCH = Prepared(
 )
 _NEW_CONVERSATION: dict[str, Any] = {
     column.name: False
-    if column.name in ("private", "archived", "resends", "renew", "noted")
+    if column.name in ("private", "archived", "resends", "noted")
     else None
     for column in conversations.c
     if column.name != "pk"

@@ -54,7 +54,7 @@ class Chat:
         return found
 
     def renews(self) -> bool:
-        sql = "SELECT renew FROM conversations WHERE pk = ?"
+        sql = "SELECT renew_after IS NOT NULL FROM conversations WHERE pk = ?"
         return bool(
             self.door.store.reading(lambda c: c.exec_driver_sql(sql, (self.row.pk,)).scalar())
         )

@@ -220,11 +220,11 @@ async def test_a_change_asked_for_now_renews_the_views(door: Door) -> None:
     chat, _ = door.store.writing(add_conversation, talk(1))
 
     def renews() -> bool:
-        sql = "SELECT renew FROM conversations"
+        sql = "SELECT renew_after IS NOT NULL FROM conversations"
         return bool(door.store.reading(lambda c: c.exec_driver_sql(sql).scalar()))
 
     made = await add(door, "quietly")
     assert not renews()
     await send(door, "PATCH", f"{PATH}/{made['id']}", {"text": "loudly", "now": True})
     assert renews()
-    assert chat.renew is False
+    assert chat.renew_after is None

@@ -149,7 +149,6 @@ async def test_a_document_stands_in_the_view_from_the_next_user_message_on(house
     assert said.prompt[:2] == [user(lead), assistant(EN.noted)]
     assert said.bytes[2:3] == before.bytes
     assert house.folds() == [("small", 3, 0, "renewal", "[]")]
-    assert house.one("SELECT renew FROM conversations") == 0
     again = await house.say("and then?", id="c")
     assert again.bytes[: len(said.bytes)] == said.bytes
     # taken away: the view is as if it had never been there
@@ -160,14 +159,83 @@ async def test_a_document_stands_in_the_view_from_the_next_user_message_on(house
     assert [kind for _, _, _, kind, _ in house.folds()] == ["renewal", "renewal"]
 
 
-async def test_a_renewal_that_changes_nothing_is_none(house: House) -> None:
+async def test_a_renewal_that_changes_nothing_moves_nothing_and_is_done(house: House) -> None:
     learn(house, "Lives in Oslo.")
+    before = await house.say("hi", id="c")
+    house.store.writing(documents.ask_anew, [house.conversation("c").pk])
+    said = await house.say("go on", id="c")
+    assert said.bytes[:3] == before.bytes
+    learn(house, "Has a cat.")
+    later = await house.say("and on", id="c")
+    assert later.bytes[: len(said.bytes)] == said.bytes
+
+
+async def test_a_document_that_came_and_went_leaves_nothing_behind(house: House) -> None:
+    """R5: what is learned weeks later waits for a fold all the same."""
+    before = await house.say("hi", id="c")
+    put(house, "c", "plan.md", "Ship it.")
+    (row,) = house.store.reading(documents.list_documents, house.conversation("c").pk)
+    house.store.writing(documents.remove_document, row, house.clock.ms)
+    said = await house.say("go on", id="c")
+    assert said.bytes[0] == before.bytes[0]
+    learn(house, "Lives in Oslo.")
+    later = await house.say("and on", id="c")
+    assert later.bytes[: len(said.bytes)] == said.bytes
+
+
+async def test_each_policys_view_sees_a_document_and_its_end(house: House) -> None:
+    """R2: not only the tier that speaks first."""
     await house.say("hi", id="c")
-    pk = house.conversation("c").pk
-    house.store.writing(documents.ask_anew, [pk])
-    await house.say("go on", id="c")
-    assert len(house.folds()) == 1
-    assert house.one("SELECT renew FROM conversations") == 0
+    await house.say("hello", id="c", model="cloudy")
+    put(house, "c", "plan.md", "Ship it.")
+    for model in ("foldgate", "cloudy"):
+        said = await house.say(f"and {model}?", id="c", model=model)
+        assert "plan.md" in said.prompt[0]["content"]
+    (row,) = house.store.reading(documents.list_documents, house.conversation("c").pk)
+    house.store.writing(documents.remove_document, row, house.clock.ms)
+    for model in ("cloudy", "foldgate"):
+        said = await house.say(f"and without, {model}?", id="c", model=model)
+        assert said.prompt[0] == user("hi")
+
+
+def teach(house: House, id: str, fact: str) -> None:
+    """A fact that was learned in a conversation."""
+
+    def write(connection: Connection) -> None:
+        known = house.conversation(id)
+        connection.execute(
+            text(
+                "INSERT INTO profile_facts (id, owner_pk, conversation_pk, text, origin, state,"
+                " created_ms) VALUES (:id, :owner, :chat, :fact, 'model', 'active', 1)"
+            ),
+            {"id": fact, "owner": known.owner_pk, "chat": known.pk, "fact": fact},
+        )
+
+    house.store.writing(write)
+
+
+async def test_what_became_private_is_withheld_at_once_on_every_branch(house: House) -> None:
+    """R1: by what is read, not by a renewal that one view may take from another."""
+    await house.say("I live in Oslo.", id="a")
+    teach(house, "a", "Lives in Oslo.")
+    first = await house.say("hi", id="b")
+    assert first.prompt[0] == told_profile("Lives in Oslo.")
+    await house.say("hello", id="b", model="cloudy")
+    pk = house.conversation("a").pk
+    house.store.writing(
+        lambda c: c.execute(
+            text("UPDATE conversations SET private = true WHERE pk = :pk"), {"pk": pk}
+        )
+    )
+    for again in (
+        await house.say("and now?", id="b"),
+        await house.say("hi", id="b", retried=True),
+        await house.say("and you?", id="b", model="cloudy"),
+        await house.say(user("hi"), assistant(first.text), user("or else?"), id="b"),
+    ):
+        assert b"Oslo" not in b"".join(again.bytes)
+    own = await house.say("and here?", id="a")
+    assert own.view == "verbatim"
 
 
 TIGHT = POLICIES.replace(
@@ -184,13 +252,11 @@ async def test_a_renewal_waits_where_it_would_bring_the_view_to_its_ceiling(tmp_
     put(house, "c", "plan.md", "Ship it. " * 44)
     said = await house.say("x" * 10, id="c")
     assert said.prompt[0] == user(line(0))
-    assert house.one("SELECT renew FROM conversations") == 1
     await house.say(line(9), id="c")
     house.write_chapters()
     said = await house.say("and now?", id="c")
     assert "plan.md" in said.prompt[0]["content"]
     assert [kind for _, _, _, kind, _ in house.folds()] == ["fold"]
-    assert house.one("SELECT renew FROM conversations") == 0
 
 
 async def test_a_message_that_is_too_much_for_a_renewed_view_is_cut_at_once(tmp_path: Path) -> None:
@@ -296,7 +362,8 @@ async def test_the_next_fold_is_foreseen_with_all_that_it_shows(house: House) ->
     assert (fold.border_depth, fold.shown) == (foreseen.border_depth, foreseen.shown)
     assert all((fold.shown.profile, fold.shown.documents, fold.shown.open))
     assert told == house.store.reading(show_memory, fold, ViewCache())
-    assert house.one("SELECT renew FROM conversations") == 0, "the fold was the renewal too"
+    again = await house.say("further", id="c")
+    assert again.turn.prepared.begun.fold == fold, "it was the renewal too"
 
 
 async def test_an_entry_that_is_a_refusal_is_not_shown(house: House) -> None:

@@ -112,7 +112,7 @@ async def test_a_deletion_asked_for_now_renews_those_that_show_it(house: House) 
     fact = add_fact(house, "I live in Kyoto.")
     await house.say("hi there", id="a")
     house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=True)
-    assert [house.conversation(id).renew for id in ("x", "a")] == [False, True]
+    assert [house.conversation(id).renew_after is not None for id in ("x", "a")] == [False, True]
     assert house.rows("SELECT text FROM profile_facts") == []
     assert "Kyoto" not in shown(await house.say("so", id="a"))
 
@@ -312,7 +312,7 @@ async def test_what_becomes_private_is_withdrawn_from_other_chats(tmp_path: Path
         await house.say("only between us", id="a", model="secret")
         assert "ORCHID-7" not in shown(await house.say("so", id="b"))
         assert "ORCHID-7" not in shown(await house.say("hello", id="c"))
-        assert [house.conversation(id).renew for id in ("a", "b")] == [False, False]
+        assert [house.conversation(id).renew_after is not None for id in ("a", "b")] == [False, False]
     finally:
         house.store.close()
 

@@ -57,7 +57,7 @@ def show(
 def renews(connection: Connection, chat: ConversationRow) -> bool:
     found = transcript.conversation_by_pk(connection, chat.owner_pk, chat.pk)
     assert found is not None
-    return bool(found.renew)
+    return found.renew_after is not None
 
 
 def test_a_text_takes_the_place_of_the_one_of_its_name(connection: Connection) -> None:

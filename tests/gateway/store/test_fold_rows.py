@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gateway.store import documents, fold_rows, transcript
 from gateway.store.engine import Store
 from gateway.store.fold_rows import Shown
 from tests.gateway.house import House
@@ -59,19 +58,5 @@ def test_what_a_fold_shows_is_read_back(store: Store) -> None:
         assert made.shown == shown
         assert tree.deepest(tree.trunk, 9) == made
         assert tree.fold(tree.trunk, 9, 4, []).shown == Shown()
-
-    store.writing(check)
-
-
-def test_a_wish_that_is_fulfilled_is_cleared(store: Store) -> None:
-    def check(connection: Connection) -> None:
-        pk = Tree(connection).conversation.pk
-        owner = Tree(connection).conversation.owner_pk
-        documents.ask_anew(connection, [pk])
-        asked = transcript.conversation_by_pk(connection, owner, pk)
-        assert asked is not None and asked.renew
-        fold_rows.clear_renewal(connection, pk)
-        done = transcript.conversation_by_pk(connection, owner, pk)
-        assert done is not None and not done.renew
 
     store.writing(check)

@@ -14,9 +14,7 @@ _BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    op.add_column(
-        "conversations", sa.Column("renew", sa.Boolean(), nullable=False, server_default=sa.false())
-    )
+    op.add_column("conversations", sa.Column("renew_after", _BIG, nullable=True))
     op.add_column(
         "conversations", sa.Column("noted", sa.Boolean(), nullable=False, server_default=sa.false())
     )
