@@ -18,9 +18,9 @@ from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded, StorageFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
-from gateway.flows.lookups import ask_lookups
 from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, reserve_of, setting_of
 from gateway.flows.prefixes import Move, Sight, look_at
+from gateway.flows.prospects import consult
 from gateway.flows.recall_tool import TOOLS_CHARS, allows_tools, with_tools
 from gateway.flows.reconcile import Incoming
 from gateway.flows.reports import tell_end, tell_fold, tell_ready, tell_recall
@@ -78,7 +78,7 @@ async def prepare_first(
     """Store the request and prepare its first attempt; fills tiers with where it may go when that
     fails."""
     offer = await find_offer(ctx, incoming.request.model, demand_of(incoming))
-    answers = await ask_lookups(ctx, incoming, offer)
+    answers = await consult(ctx, incoming, offer)
     place = (incoming, offer, ctx.views, ctx.clock.now_ms())
     work = ctx.store.write(begin_turn, *place, answers, ctx.clock.monotonic)
     begun = await _commit_view(ctx, work)

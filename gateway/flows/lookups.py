@@ -1,26 +1,14 @@
-"""Asking other sources for notes, before a question is stored.
-
-A source hears what was asked, so of a private conversation only those on this machine do: where it
-cannot be known in time whose conversation a request belongs to, it counts as private. A source that
-fails takes nothing from a turn but its own notes.
-"""
+"""Asking other sources for notes. One that fails takes nothing from a turn but its own notes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-
-from sqlalchemy import Connection
+from dataclasses import asdict, dataclass, field
 
 from gateway.backends.lookups import Found, LookupFailed
 from gateway.flows.context import Context
-from gateway.flows.offers import Offer
-from gateway.flows.privacy import resembles_private, tells_private
-from gateway.flows.reconcile import Incoming
-from gateway.store import tails, transcript
-from policies.messages import message_text
 from policies.schema import Lookup
 
 log = logging.getLogger("foldgate.turn")
@@ -45,36 +33,26 @@ class Answers:
 NOTHING = Answers()
 
 
-async def ask_lookups(ctx: Context, incoming: Incoming, offer: Offer) -> Answers:
-    """What the sources tell that the policies on offer name; all are asked at once.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a source is sent. conversation: its id, None for one that begins now."""
 
-    Nothing is asked about what is no person's message. Never raises for a source's sake.
-    """
-    named = _named(ctx, offer)
-    if not named or incoming.chain[-1]["role"] != "user":
-        return NOTHING
-    place = await ctx.store.read(find_place, incoming, is_private=offer.is_private)
-    hearing = {name: one for name, one in named.items() if one.is_local or not place.is_private}
-    question = {
-        "query": message_text(incoming.chain[-1]),
-        "conversation": place.conversation,
-        "owner": incoming.owner,
-        "user": incoming.user,
-    }
-    told = await asyncio.gather(*(_ask(ctx, name, one, question) for name, one in hearing.items()))
-    answers = dict(zip(hearing, told, strict=True))
+    query: str
+    conversation: str | None
+    owner: str
+    user: str
+
+
+async def ask_lookups(ctx: Context, named: Mapping[str, Lookup], question: Question) -> Answers:
+    """What these sources tell, asked all at once. Never raises for a source's sake."""
+    sent = asdict(question)
+    told = await asyncio.gather(*(_ask(ctx, name, one, sent) for name, one in named.items()))
+    answers = dict(zip(named, told, strict=True))
     return Answers(
         notes={name: found for name, found in answers.items() if found},
         failed=tuple(name for name, found in answers.items() if found is None),
-        budgets={name: one.budget for name, one in hearing.items()},
+        budgets={name: one.budget for name, one in named.items()},
     )
-
-
-def _named(ctx: Context, offer: Offer) -> dict[str, Lookup]:
-    names: Iterable[str] = dict.fromkeys(
-        name for setting in offer.settings for name in setting.policy.recall.lookups
-    )
-    return {name: ctx.policies.file.lookups[name] for name in names}
 
 
 async def _ask(
@@ -92,34 +70,3 @@ async def _ask(
         return None
     finally:
         ctx.meters.lookup_ended(name, outcome, ctx.clock.monotonic() - began)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Whose conversation a request belongs to, as far as is known before it is placed: its id, and
-    whether it must count as private."""
-
-    conversation: str | None
-    is_private: bool
-
-
-def find_place(connection: Connection, incoming: Incoming, *, is_private: bool) -> Place:
-    """The conversation that a request names. is_private: its model is."""
-    owner_pk = transcript.find_owner(connection, incoming.owner, incoming.user)
-    name = incoming.conversation
-    if owner_pk is None:
-        return Place(None, is_private)
-    found = transcript.find_conversation(connection, owner_pk, name) if name else None
-    known = None if found is None else found.id
-    if is_private or (found is not None and found.private):
-        return Place(known, True)
-    if not tails.has_private(connection, owner_pk):
-        return Place(known, False)
-    history = (connection, owner_pk, incoming.chain, incoming.canonicals)
-    if found is not None:
-        return Place(known, tells_private(*history))
-    if name is not None:
-        return Place(None, resembles_private(*history))
-    # A history without an id may be any of the owner's conversations, and so may what a key
-    # repeats; only a first message begins one for sure.
-    return Place(None, len(incoming.chain) > 1 or incoming.idempotency_key is not None)

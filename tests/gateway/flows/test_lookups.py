@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from gateway.backends.lookups import Found
-from gateway.flows.lookups import NOTHING, Answers, ask_lookups
+from gateway.flows.lookups import NOTHING, Answers
 from gateway.flows.offers import demand_of, find_offer
+from gateway.flows.prospects import consult
 from gateway.flows.reconcile import Incoming, prepare
 from gateway.wire.json_text import dump_bytes
 from gateway.wire.requests import parse_chat
@@ -47,7 +48,7 @@ class Town:
 
     async def ask(self, *messages: Say, model: str = "foldgate", **more: Any) -> Answers:
         ctx, incoming = self.house.ctx, incoming_of(*messages, model=model, **more)
-        return await ask_lookups(ctx, incoming, await find_offer(ctx, model, demand_of(incoming)))
+        return await consult(ctx, incoming, await find_offer(ctx, model, demand_of(incoming)))
 
     @property
     def heard(self) -> tuple[int, int]:
@@ -72,13 +73,12 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
         town.house.store.close()
 
 
-async def test_every_source_that_a_tier_names_is_asked_the_newest_message(town: Town) -> None:
+async def test_every_source_that_the_policy_names_is_asked_the_newest_message(town: Town) -> None:
     history = [user("Hi"), assistant("Hello"), user([{"type": "text", "text": "¿Dónde?"}])]
     answers = await town.ask(*history, id="chat", user="maria")
     assert answers == Answers({"crm": (Found("from the crm"),), "web": (Found("from the web"),)})
     question = {"query": "¿Dónde?", "conversation": None, "owner": "ann", "user": "maria"}
     assert town.crm.questions == town.web.questions == [question]
-    assert (await town.ask(*history, model="both")).notes.keys() == {"crm", "web"}
 
 
 async def test_a_known_conversation_is_told_by_its_own_id(town: Town) -> None:
@@ -91,6 +91,36 @@ async def test_a_known_conversation_is_told_by_its_own_id(town: Town) -> None:
 async def test_nobody_is_asked_where_no_policy_names_a_source(town: Town) -> None:
     assert await town.ask(user("Hi"), model="none") is NOTHING
     assert town.heard == (0, 0)
+
+
+async def test_only_what_the_serving_policy_names_is_asked(town: Town) -> None:
+    """The second tier asks both; while the first serves, they hear nothing."""
+    assert await town.ask(user("Hi"), model="both") is NOTHING
+    assert town.heard == (0, 0)
+    town.house.local.healthy = False
+    assert (await town.ask(user("Hi"), model="both")).notes.keys() == {"crm", "web"}
+
+
+async def test_nobody_is_asked_again_for_a_retry_or_a_swipe(town: Town) -> None:
+    said = await town.house.say("Hi", id="chat")
+    history = [user("Hi"), assistant(said.text), user("So?")]
+    await town.house.say(*history, id="chat")
+    assert town.heard == (2, 2)
+    await town.house.say(*history, id="chat")
+    await town.house.say(*history, id="chat", retried=True)
+    await town.house.say(*history)
+    assert town.heard == (2, 2)
+    await town.house.say(*history[:-1], user("Then?"), id="chat")
+    assert town.heard == (3, 3)
+
+
+async def test_finding_out_whom_to_ask_writes_nothing(town: Town) -> None:
+    said = await town.house.say("Hi", id="chat", model="none")
+    tables = ("owners", "conversations", "messages", "attempts", "system_texts", "folds", "jobs")
+    before = [town.house.rows(f"SELECT * FROM {table}") for table in tables]
+    await town.ask(user("Hi"), assistant(said.text), user("So?"), id="chat")
+    await town.ask(user("Hi"), id="another")
+    assert [town.house.rows(f"SELECT * FROM {table}") for table in tables] == before
 
 
 async def test_nobody_is_asked_about_a_tool_s_result(town: Town) -> None:
@@ -154,17 +184,11 @@ async def test_so_does_a_clone_of_it_under_any_name(town: Town, id: str | None) 
     assert town.heard == (1, 0)
 
 
-async def test_so_does_a_history_of_which_nobody_knows_whose_it_is(town: Town) -> None:
-    await confide(town)
-    await town.ask(user("a"), assistant("b"), user("c"))
-    await town.ask(user("a"), idempotency_key="k1")
-    assert town.heard == (2, 0)
-
-
 async def test_others_of_the_same_owner_ask_everybody(town: Town) -> None:
     await confide(town)
     await town.house.say("Good morning, everybody.", id="open", model="none")
     await town.ask(user("Good morning, everybody."), assistant("Reply 2."), user("So?"), id="open")
     await town.ask(user("a new one"), id="new")
     await town.ask(user("a new one"))
-    assert town.heard == (3, 3)
+    await town.ask(user("a"), assistant("b"), user("c"))
+    assert town.heard == (4, 4)
