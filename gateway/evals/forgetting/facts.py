@@ -17,6 +17,7 @@ from policies.values import Line
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
 _MOST_KEYS = 3
+_MOST_CUES = 6
 _FILLED = 0.8
 _TOLD_TOGETHER = {"ja": 6, "zh": 6, "ko": 6}
 _TOLD_USUALLY = 3
@@ -34,14 +35,16 @@ _ASKS = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """words: telling ones of one sentence. keys: those of them that stand in the conversation once;
-    the last of them is what is asked for. number: its place in the conversation, from 0."""
+    """words: of one sentence, as they are told. keys: those of them that stand in the conversation
+    once; the last of them is what is asked for. cues: the other telling words of the sentence, by
+    which a question says what it is about. number: its place in the conversation, from 0."""
 
     number: int
     who: str
     words: tuple[str, ...]
     keys: tuple[str, ...]
     language: str
+    cues: tuple[str, ...] = ()
 
     @property
     def is_askable(self) -> bool:
@@ -50,7 +53,7 @@ class Fact:
 
     @property
     def question(self) -> str:
-        cues = [word for word in self.words if word != self.answer]
+        cues = self.cues or tuple(word for word in self.words if word != self.answer)
         return _ASKS[self.language].format(who=self.who, cue=_join(cues, self.language))
 
     @property
@@ -97,8 +100,8 @@ def find_facts(spans: Sequence[Sequence[Line]], languages: Sequence[str]) -> lis
     number = 0
     for lines, language in zip(spans, languages, strict=True):
         told: list[Fact] = []
-        for who, words, keys in _statements(lines, language, whole):
-            told.append(Fact(number, who, words, keys, language))
+        for who, words, keys, cues in _statements(lines, language, whole):
+            told.append(Fact(number, who, words, keys, language, cues))
             number += 1
         found.append(told)
     return found
@@ -106,9 +109,9 @@ def find_facts(spans: Sequence[Sequence[Line]], languages: Sequence[str]) -> lis
 
 def _statements(
     lines: Sequence[Line], language: str, whole: str
-) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """(speaker, words, keys) of each sentence with a key. A word of the phrases that statements are
-    told with is none."""
+) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+    """(speaker, words, keys, cues) of each sentence with a key. A word of the phrases that
+    statements are told with is none."""
     phrases = fold_text("\n".join(VOICES[language].told))
     for line in lines:
         for sentence in _SENTENCE.findall(line.text):
@@ -122,7 +125,8 @@ def _statements(
                 # A word that stands all over the conversation is told only beside a lone key.
                 others = [word for word in words if word not in keys][: max(0, 2 - len(keys))]
                 kept = tuple(word for word in words if word in keys or word in others)
-                yield line.speaker, kept, tuple(keys)
+                cues = tuple(word for word in words if word != keys[-1])[:_MOST_CUES]
+                yield line.speaker, kept, tuple(keys), cues
 
 
 def spread(facts: Sequence[Fact], most: int) -> list[Fact]:
