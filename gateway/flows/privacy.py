@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from gateway.flows.align import Chain, find_by_contents, reply_contents
+from gateway.flows.purges import withdraw_facts
 from gateway.store import tails, transcript
 from gateway.store.tails import HeldReply
 from gateway.store.transcript import ConversationRow, Node
@@ -43,6 +44,7 @@ def keep_private(
     transcript.settle_conversation(
         connection, conversation.pk, backend=conversation.backend, private=True
     )
+    withdraw_facts(connection, conversation)
     return replace(conversation, private=True)
 
 

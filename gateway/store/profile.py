@@ -24,8 +24,13 @@ from gateway.store.transcript import conversations, messages, owners
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]
 
-MOST_ACTIVE = 500
-"""Facts that a view is offered at most; what fits it is chosen among these."""
+MOST_ACTIVE = 200
+"""Facts that a view is offered at most, of the owner's own and of what was learned each; what fits
+it is chosen among these."""
+
+MOST_COMPARED = 500
+"""Facts that what a chapter tells is held against: so many that stand, the newest, and four times as
+many that were deleted. It is done in the transaction that stores the chapter."""
 
 MOST_CHARS = 1_000
 """Characters of a fact that its owner writes: what a view shows of all of them by default."""
@@ -58,7 +63,7 @@ class ProfileRow:
     ended_ms: int | None
 
 
-_ACTIVE = Prepared(
+_ACTIVE = (
     select(*COLUMNS)
     .outerjoin(conversations, conversations.c.pk == profile_facts.c.conversation_pk)
     .where(
@@ -70,18 +75,40 @@ _ACTIVE = Prepared(
             profile_facts.c.conversation_pk == bindparam("conversation"),
         ),
     )
-    .order_by((profile_facts.c.origin == "owner").desc(), profile_facts.c.pk.desc())
+    .order_by(profile_facts.c.pk.desc())
     .limit(bindparam("most"))
 )
+# Two statements along the index cost what they return; one sorted by origin read all there is.
+_OWN = Prepared(_ACTIVE.where(profile_facts.c.origin == "owner"))
+_LEARNED = Prepared(_ACTIVE.where(profile_facts.c.origin != "owner"))
 
 
 def active(
     connection: Connection, owner_pk: int, *, conversation_pk: int = 0, most: int = MOST_ACTIVE
 ) -> list[ProfileRow]:
     """What views of an owner's conversations may show: the owner's own words first, then what was
-    learned last. Nothing of a private conversation, other than in that conversation itself."""
-    rows = _ACTIVE.all(connection, owner=owner_pk, conversation=conversation_pk, most=most)
-    return [record(ProfileRow, row) for row in rows]
+    learned last, at most `most` of each. Nothing of a private conversation, other than in that
+    conversation itself."""
+    asked = {"owner": owner_pk, "conversation": conversation_pk, "most": most}
+    own, learned = _OWN.all(connection, **asked), _LEARNED.all(connection, **asked)
+    return [record(ProfileRow, row) for row in (*own, *learned)]
+
+
+def comparable(connection: Connection, owner_pk: int) -> list[ProfileRow]:
+    """What a newly told fact is held against: the facts that stand, in whatever conversation, and
+    those that were deleted; the newest first, bounded."""
+    statement = (
+        select(*COLUMNS)
+        .where(profile_facts.c.owner_pk == owner_pk, profile_facts.c.state == bindparam("is"))
+        .order_by(profile_facts.c.pk.desc())
+        .limit(bindparam("most"))
+    )
+    asked = [("active", MOST_COMPARED), ("deleted", 4 * MOST_COMPARED)]
+    return [
+        record(ProfileRow, row)
+        for state, most in asked
+        for row in connection.execute(statement, {"is": state, "most": most})
+    ]
 
 
 def profile_by_pk(connection: Connection, pks: Sequence[int]) -> list[ProfileRow]:

@@ -69,17 +69,25 @@ def add_fact(
 
 
 def edit_fact(
-    connection: Connection, fact: ProfileRow, text: str, about: str | None, now_ms: int
+    connection: Connection,
+    fact: ProfileRow,
+    text: str,
+    about: str | None,
+    now_ms: int,
+    *,
+    of: ProfileRow | None = None,
 ) -> ProfileRow:
     """The fact in other words, as a row of its own. What was learned in a conversation still goes
-    with it, also when its owner mended the wording."""
+    with it, also when its owner mended the wording. of: the row whose words these are, where it is
+    another: with its conversation they go."""
+    told = fact if of is None else of
     pk = insert_fact(
         connection,
         owner_pk=fact.owner_pk,
-        conversation_pk=fact.conversation_pk,
+        conversation_pk=told.conversation_pk,
         text=text,
         about=about,
-        source=fact.source,
+        source=told.source,
         origin="owner",
         state="active",
         replaces_pk=fact.pk,
@@ -95,7 +103,7 @@ def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileR
     are none, or their text is gone."""
     for before in _chain(connection, fact):
         if before.text and (before.text, before.about) != (fact.text, fact.about):
-            return edit_fact(connection, fact, before.text, before.about, now_ms)
+            return edit_fact(connection, fact, before.text, before.about, now_ms, of=before)
     raise Conflict("Nothing stood in the place of this memory before.")
 
 
@@ -173,8 +181,9 @@ def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = Fals
 
 
 def release_facts(connection: Connection, conversation: ConversationRow) -> None:
-    """Before a conversation is deleted, and with it what was learned there: where such a fact took
-    the place of others, the one of them that was told last stands in its place."""
+    """Before a conversation is deleted, and with it what was learned there, or after it became
+    private: where such a fact took the place of others, the one of them that was told last stands
+    in its place, and what was learned there stands apart from it."""
     taught = select(profile_facts.c.pk).where(profile_facts.c.conversation_pk == conversation.pk)
     if connection.execute(taught.limit(1)).first() is None:
         return
@@ -182,6 +191,10 @@ def release_facts(connection: Connection, conversation: ConversationRow) -> None
         left = [row for row in chain if row.conversation_pk != conversation.pk]
         if len(left) == len(chain):
             continue
+        own = [row for row in chain if row.conversation_pk == conversation.pk]
+        if chain[0].state == "active":
+            end_facts(connection, [own[0].pk], "active", None)
+        _link(connection, own)
         if left and chain[0].state == "active":
             left.sort(key=lambda row: told_at(connection, row), reverse=True)
             # Where the same words were told last, the row stays that views show.

@@ -18,13 +18,14 @@ from sqlalchemy import Connection, select, update
 from gateway.store.profile import (
     Moment,
     ProfileRow,
-    all_of,
+    comparable,
     end_facts,
     fold_text,
     insert_fact,
     one_line,
     profile_facts,
     rows_by_pk,
+    source_content,
     told_at,
 )
 from gateway.store.transcript import conversations, messages
@@ -75,9 +76,11 @@ def learn(
     """Take what a chapter tells of its owner into the profile; how many facts are new.
 
     span: the row numbers of the chapter's messages. A newer fact about the same takes the older
-    one's place; newer is what was said later, whenever it was summarized. What was learned from
-    there before is not learned twice, and what the owner deleted not again: from the same words
-    nothing, from the same span nothing like it. Nothing is learned of a private conversation.
+    one's place; newer is what was said later, whenever it was summarized. What this conversation
+    taught before is not learned twice; what another one taught as well stands behind it. What the
+    owner deleted is not learned again: from the same words nothing, from the same span nothing like
+    it, and from nothing that was said before the deletion. Nothing is learned of a private
+    conversation.
     """
     is_private = connection.execute(
         select(conversations.c.private).where(conversations.c.pk == conversation_pk)
@@ -105,7 +108,7 @@ class _Learner:
         self._now_ms = now_ms
         self._said = _said(connection, span)
         self._contents = {content for content, _ in self._said.values()}
-        self._known = [_Known(row) for row in all_of(connection, owner_pk)]
+        self._known = [_Known(row) for row in comparable(connection, owner_pk)]
         self._fresh: set[int] = set()
 
     def take(self, fact: Telling) -> bool:
@@ -113,10 +116,10 @@ class _Learner:
             return False
         content, said_ms = self._said[fact.source_pk]
         source = _Source.describe(content, fact.about, fact.text)
-        if any(self._is_known(known, source) for known in self._known):
+        if any(self._is_known(known, source, said_ms) for known in self._known):
             return False
         told = _Form.of(fact.text, fact.about)
-        same = next((known.row for known in self._known if self._is_same(known, told)), None)
+        same = next((k.row for k in self._known if self._is_same(k, told, source)), None)
         when = (said_ms, fact.source_pk)
         if same is not None and (
             fold_text(same.text) == told.text or self._last_told(same) >= when
@@ -129,27 +132,41 @@ class _Learner:
         self._keep(pk, same)
         return True
 
-    def _is_known(self, known: _Known, source: _Source) -> bool:
-        """Whether this was learned from here before, or was and is deleted."""
-        row, theirs = known.row, known.source
-        if theirs is None:
+    def _is_known(self, known: _Known, source: _Source, said_ms: int) -> bool:
+        """Whether this conversation taught it before, or it is deleted."""
+        row = known.row
+        if row.source is None:
             return False
-        if row.state != "deleted":
-            is_about = row.pk not in self._fresh and theirs.is_about(source)
-            return theirs.place == source.place and (is_about or theirs.share(source) >= SAME)
-        if theirs.place == source.place:
-            return True
-        is_near = row.conversation_pk == self._conversation_pk and theirs.place in self._contents
-        return is_near and (theirs.is_about(source) or theirs.share(source) >= ALIKE)
+        if row.state == "deleted":
+            return self._is_deleted(known, source, said_ms)
+        if row.conversation_pk != self._conversation_pk or known.place != source.place:
+            return False
+        is_about = row.pk not in self._fresh and known.source.is_about(source)
+        return is_about or known.source.share(source) >= SAME
 
-    def _is_same(self, known: _Known, told: _Form) -> bool:
+    def _is_deleted(self, known: _Known, source: _Source, said_ms: int) -> bool:
+        """Whether this is what its owner deleted: told by the same message, by one of the same
+        span, or by any that was there when it was deleted."""
+        row = known.row
+        if known.place == source.place:
+            return True
+        is_near = row.conversation_pk == self._conversation_pk and known.place in self._contents
+        if not is_near and said_ms > (row.ended_ms or 0):
+            return False
+        least = ALIKE if is_near else SAME
+        return known.source.is_about(source) or known.source.share(source) >= least
+
+    def _is_same(self, known: _Known, told: _Form, source: _Source) -> bool:
         """Whether one takes the other's place, as in the ledger; what one chapter tells about one
         subject stands side by side."""
         if known.row.state != "active":
             return False
         if known.form.text == told.text:
             return True
-        return known.row.pk not in self._fresh and known.form.is_replaced_by(told)
+        if known.row.pk in self._fresh:
+            return False
+        is_retold = known.place == source.place and known.source.share(source) >= SAME
+        return is_retold or known.form.is_replaced_by(told)
 
     def _last_told(self, row: ProfileRow) -> Moment:
         """When a fact was told last, in the same words. An old span may be summarized late, or
@@ -174,7 +191,9 @@ class _Learner:
 
     def _behind(self, row: ProfileRow) -> ProfileRow | None:
         """What this fact took the place of."""
-        return next((k.row for k in self._known if k.row.pk == row.replaces_pk), None)
+        if row.replaces_pk is None:
+            return None
+        return next(iter(rows_by_pk(self._connection, [row.replaces_pk])), None)
 
     def _add(self, fact: Telling, source: _Source, state: str, replaces_pk: int | None) -> int:
         return insert_fact(
@@ -256,9 +275,18 @@ class _Known:
 
     row: ProfileRow
 
+    @property
+    def place(self) -> str | None:
+        return source_content(self.row)
+
     @cached_property
-    def source(self) -> _Source | None:
-        return None if self.row.source is None else _Source.read(self.row.source)
+    def source(self) -> _Source:
+        """What it tells; nothing of what its owner wrote."""
+        return (
+            _Source("", "", frozenset())
+            if self.row.source is None
+            else _Source.read(self.row.source)
+        )
 
     @cached_property
     def form(self) -> _Form:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
+from gateway.errors import Conflict
 from gateway.store import profile, profile_edits, profile_learning, transcript
 from gateway.store.profile import ProfileRow
 from gateway.store.profile_learning import Told
@@ -51,6 +52,10 @@ class Chats:
         (row,) = [r for r in profile.active(self.connection, self.owner) if r.text == words]
         return row
 
+    def become_private(self, chat: ConversationRow) -> None:
+        transcript.settle_conversation(self.connection, chat.pk, backend=None, private=True)
+        profile_edits.release_facts(self.connection, chat)
+
     def drop(self, chat: ConversationRow) -> None:
         profile_edits.release_facts(self.connection, chat)
         self.connection.execute(text("DELETE FROM conversations WHERE pk = :pk"), {"pk": chat.pk})
@@ -93,8 +98,57 @@ def test_a_deleted_fact_is_not_learned_again_from_its_source(
     copy = chats.say(other, said)
     assert chats.learn(other, copy, (about, fact, 0)) == 0
     # What is said anew, later, is news.
-    later = chats.say(chat, f"{said} {said}", parent=nodes[-1])
+    later = chats.say(chat, f"{said} {said}", parent=nodes[-1], now=NOW + 6)
     assert chats.learn(chat, later, (about, fact, 0)) == 1
+
+
+def test_what_was_said_before_the_deletion_teaches_it_no_more(chats: Chats) -> None:
+    chat = chats.begin()
+    first = chats.say(chat, "I raise a goat called Quill.")
+    second = chats.say(chat, "Quill, my goat, is ill.", parent=first[-1])
+    told = ("goat", "The user raises a goat called Quill.", 0)
+    assert chats.learn(chat, first, told) == 1
+    profile_edits.delete_fact(chats.connection, chats.row(told[1]), NOW + 5)
+    # Another span, another message, said at NOW: no later than what was deleted at NOW + 5.
+    assert chats.learn(chat, second, told) == 0
+    assert chats.learn(chat, second, ("", "The user raises a goat called Quill.", 0)) == 0
+    assert chats.learn(chat, second, ("illness", "A goat of the user's is ill.", 0)) == 1
+
+
+def test_what_two_chats_told_stays_when_one_becomes_private(chats: Chats) -> None:
+    one, two = chats.begin(), chats.begin()
+    for chat in (one, two):
+        chats.learn(chat, chats.say(chat, "I live in Kyoto"), ("home", "Lives in Kyoto.", 0))
+    assert chats.active() == ["Lives in Kyoto."]
+    chats.become_private(one)
+    assert chats.active() == ["Lives in Kyoto."]
+    chats.drop(one)
+    assert chats.active() == ["Lives in Kyoto."]
+
+
+def test_what_a_private_chat_told_last_hides_nothing_from_the_others(chats: Chats) -> None:
+    one, two = chats.begin(), chats.begin()
+    chats.learn(one, chats.say(one, "home is Kyoto"), ("home", "Lives in Kyoto.", 0))
+    nara = chats.say(two, "home is Nara", now=NOW + 9)
+    chats.learn(two, nara, ("home", "Lives in Nara.", 0))
+    chats.become_private(two)
+    assert chats.active() == ["Lives in Kyoto."]
+    assert chats.active(two) == ["Lives in Nara.", "Lives in Kyoto."]
+
+
+def test_an_undo_brings_nothing_out_of_a_private_chat(chats: Chats) -> None:
+    one, two = chats.begin(), chats.begin()
+    chats.learn(one, chats.say(one, "Leo grows saffron"), ("Leo", "Leo grows saffron.", 0))
+    sells = chats.say(two, "Leo sells saffron", now=NOW + 9)
+    chats.learn(two, sells, ("Leo", "Leo sells saffron.", 0))
+    chats.become_private(one)
+    with pytest.raises(Conflict):
+        profile_edits.undo_edit(chats.connection, chats.row("Leo sells saffron."), NOW + 10)
+    own = profile_edits.add_fact(chats.connection, chats.owner, "Leo is away.", "Leo", NOW + 11)
+    back = profile_edits.undo_edit(chats.connection, own, NOW + 12)
+    assert (back.text, back.conversation_pk) == ("Leo sells saffron.", two.pk)
+    chats.drop(two)
+    assert [row.text for row in profile.active(chats.connection, chats.owner)] == ["Leo is away."]
 
 
 def test_the_text_of_a_deleted_fact_is_gone(chats: Chats) -> None:
