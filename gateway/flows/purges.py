@@ -34,8 +34,10 @@ def purge_unshown(
 
 
 def withdraw_facts(connection: Connection, conversation: ConversationRow) -> None:
-    """After a conversation became private: others that show what was learned in it before show
-    their memory anew, without it, at their next user message."""
+    """After a conversation became private: what was learned in it before stands apart from what
+    others told, and others that show it show their memory anew, without it, at their next user
+    message."""
+    profile_edits.release_facts(connection, conversation)
     pks = [fact.pk for fact in profile_edits.learned_in(connection, conversation.pk)]
     if not pks:
         return
