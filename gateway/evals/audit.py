@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
@@ -24,6 +24,12 @@ from gateway.store.shown import folds_in_force
 from gateway.store.transcript import ConversationRow, StoredMessage, path_between
 from policies.schema import Policy, PolicyFile
 from policies.values import Line
+
+if TYPE_CHECKING:
+    from policies.ledger.audit import Ending
+
+    Endings = Sequence[tuple[int, Sequence[Ending]]]
+    """What each chapter says to have ended, with the depth at which it begins."""
 
 KINDS = (
     "claims_as_facts",
@@ -167,6 +173,9 @@ def _messages(connection: Connection, row: ChapterRow) -> list[StoredMessage]:
 
 def audit(stored: Stored) -> list[Part]:
     """The chapters with their faults, oldest first, and at the end what belongs to none."""
+    from policies.ledger.audit import find_endings
+
+    endings = [(row.first_depth, find_endings(row.text or "")) for row, _ in stored.told]
     parts = []
     by_chapter: dict[int | None, list[EntryState]] = {}
     for state in stored.entries:
@@ -177,9 +186,10 @@ def audit(stored: Stored) -> list[Part]:
         part = Part(row.id, row.first_depth, row.last_depth)
         part.findings += _audit_prose(row.text or "", row.origin, lines)
         part.findings += [f for state in own for f in _audit_entry(state, lines, messages)]
-        part.findings += [f for state in own for f in _audit_thread(state, stored)]
+        part.findings += [f for state in own for f in _audit_thread(state, stored, endings)]
         parts.append(part)
-    parts.append(_audit_rest(stored, [s for states in by_chapter.values() for s in states]))
+    left = [state for states in by_chapter.values() for state in states]
+    parts.append(_audit_rest(stored, left, endings))
     return parts
 
 
@@ -227,7 +237,7 @@ def _said(row: EntryRow) -> str:
     return f"{row.who}: {row.text}" if row.who else row.text
 
 
-def _audit_thread(state: EntryState, stored: Stored) -> list[Finding]:
+def _audit_thread(state: EntryState, stored: Stored, endings: Endings) -> list[Finding]:
     from policies.ledger.audit import is_ended
 
     row = state.row
@@ -236,13 +246,12 @@ def _audit_thread(state: EntryState, stored: Stored) -> list[Finding]:
     if state.closed is not None:
         # Without ids it would be open still, and be shown.
         return [Finding("resolved_still_open", row.text, after=row.pk in stored.shown)]
-    later = [told for told, _ in stored.told if told.first_depth > row.last_depth]
-    if any(is_ended(row.text, told.text or "") for told in later):
+    if any(first > row.last_depth and is_ended(row.text, ends) for first, ends in endings):
         return [Finding("ended_still_open", row.text)]
     return []
 
 
-def _audit_rest(stored: Stored, states: Sequence[EntryState]) -> Part:
+def _audit_rest(stored: Stored, states: Sequence[EntryState], endings: Endings) -> Part:
     """Gists, facts of the profile, and entries whose chapter has no text any more."""
     from policies.judge import is_refusal
 
@@ -257,7 +266,7 @@ def _audit_rest(stored: Stored, states: Sequence[EntryState]) -> Part:
             part.findings.append(Finding("refusals", row.text))
         if row.gist_pk is None and row.source_pk is None:
             part.findings.append(Finding("without_source", row.text))
-        part.findings += _audit_thread(state, stored)
+        part.findings += _audit_thread(state, stored, endings)
     return part
 
 

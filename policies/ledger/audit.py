@@ -7,6 +7,7 @@ its source is not seen.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from policies.judge.beside import Beside
 from policies.judge.heard import Heard
@@ -110,21 +111,33 @@ def is_own_fact(about: str, text: str, lines: Sequence[Line]) -> bool:
     return bool(ground(Beside(facts=((about, text),)), lines).facts)
 
 
-def is_ended(thread: str, prose: str) -> bool:
-    """Whether a telling says how a thread ended: a sentence, with the one before it, holds most of
-    what the thread is about, and tells an end."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A sentence that tells an end: its own terms, and with those of the sentence before it."""
+
+    terms: frozenset[str]
+    around: frozenset[str]
+
+
+def find_endings(prose: str) -> list[Ending]:
+    """What a telling says to have ended, sentence by sentence."""
+    told = sentences(prose)
+    found = []
+    for before, sentence in zip(["", *told], told, strict=False):
+        folded = fold(sentence)
+        if _ENDS.search(folded) and not _STILL.search(folded) and not is_question(folded):
+            terms = held_content(sentence)
+            found.append(Ending(terms, terms | held_content(before)))
+    return found
+
+
+def is_ended(thread: str, endings: Sequence[Ending]) -> bool:
+    """Whether one of these ends is a thread's: the sentence, with the one before it, holds most of
+    what the thread is about."""
     wanted = content(thread)
     if len(wanted) < _LEAST_TERMS:
         return False
-    told = sentences(prose)
-    for before, sentence in zip(["", *told], told, strict=False):
-        folded = fold(sentence)
-        if not _ENDS.search(folded) or _STILL.search(folded) or is_question(folded):
-            continue
-        held = held_content(sentence)
-        if wanted & held and is_borne(wanted, held | held_content(before), _ENDED):
-            return True
-    return False
+    return any(wanted & end.terms and is_borne(wanted, end.around, _ENDED) for end in endings)
 
 
 def is_of_another_speaker(who: str, text: str, lines: Sequence[Line]) -> bool:

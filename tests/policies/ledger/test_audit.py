@@ -6,6 +6,7 @@ import pytest
 
 from policies.ledger.audit import (
     find_claimed,
+    find_endings,
     heard_of,
     is_claim_as_fact,
     is_ended,
@@ -137,18 +138,24 @@ ENDS = {
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_end_is_told_where_a_sentence_holds_the_thread_and_says_so(language: str) -> None:
     thread, end, still = ENDS[language]
-    assert is_ended(thread, end)
-    assert not is_ended(thread, still)
-    assert not is_ended(thread, thread)
+    assert is_ended(thread, find_endings(end))
+    assert not is_ended(thread, find_endings(still))
+    assert not is_ended(thread, find_endings(thread))
 
 
 def test_an_end_may_be_told_in_two_sentences_and_not_of_another_thing() -> None:
     thread = ENDS["en"][0]
-    assert is_ended(thread, "Ann looked for the silver key of the lighthouse. She found the key.")
-    assert not is_ended(thread, "The silver key of the lighthouse is old. Bob sold a cow.")
-    assert not is_ended(thread, "Bob finally found his golden ring in the mill.")
-    assert not is_ended(thread, "Was the silver key of the northern lighthouse found?")
-    assert not is_ended("Find it.", "They found it.")
+    assert is_ended(
+        thread, find_endings("Ann looked for the silver key of the lighthouse. She found the key.")
+    )
+    assert not is_ended(
+        thread, find_endings("The silver key of the lighthouse is old. Bob sold a cow.")
+    )
+    assert not is_ended(thread, find_endings("Bob finally found his golden ring in the mill."))
+    assert not is_ended(
+        thread, find_endings("Was the silver key of the northern lighthouse found?")
+    )
+    assert not is_ended("Find it.", find_endings("They found it."))
 
 
 def test_words_that_stand_in_anothers_lines_alone_are_that_speakers() -> None:
