@@ -129,7 +129,8 @@ class Errands:
         if found.is_made:
             await self._complete(held)
             return None
-        told = {**held.job.payload, "chapters": list(found.sources)}
+        read = {"chapters": list(found.sources), "earlier": found.earlier}
+        told = {**held.job.payload, **read}
         held = replace(held, job=replace(held.job, payload=told))
         language = language_of("\n".join(found.notes))
         work = GistAssignment(found.notes, language, policy.gist.length, found.threads)
@@ -221,6 +222,7 @@ class Errands:
         now_ms = self._ctx.clock.now_ms()
         if not await self._ctx.store.write(task.save, held, draft, now_ms):
             log.info("%s: its result came too late and is dropped", held.job.key)
+            self._ctx.ring(now_ms)
             return
         self._ctx.meters.chapter_stored(held.job.kind, draft.took_ms / 1000)
         if held.job.kind == "chapter":

@@ -26,6 +26,8 @@ from gateway.store import (
     token_ratios,
     transcript,
 )
+from gateway.store.chapter_rows import ChapterRow
+from gateway.store.gist_rows import GistRow
 from gateway.store.origins import Origin, find_origin, owner_of
 from policies.budget import limits_of
 from policies.schema import Policy
@@ -55,12 +57,13 @@ class ChapterRows:
 class GistRows:
     """What a gist is made from. is_made: by a model already. stack_chars: the chapters that the
     view at the newest message shows behind its gist; 0 where the gist would not lie on that path.
-    sources: the chapter versions whose texts are among the notes. threads: the open ones that the
-    gist must tell.
+    sources: the chapter versions whose texts are among the notes, earlier: the version of the gist
+    before it, by its row number. threads: the open ones that the gist must tell.
     """
 
     notes: tuple[str, ...]
     sources: tuple[int, ...]
+    earlier: int | None
     is_made: bool
     stack_chars: int
     threads: tuple[str, ...] = ()
@@ -119,7 +122,7 @@ def _find_told(connection: Connection, now_ms: int) -> set[int]:
     chapters = {chapter: pk for chapter, pk in asked if isinstance(chapter, int)}
     told = {chapters[chapter] for chapter in chapter_rows.told_chapters(connection, chapters)}
     gists = [job for job in due if job.kind == "gist" and "last_pk" in job.payload]
-    return told | {job.pk for job in gists if _gist_origins(connection, job)}
+    return told | {job.pk for job in gists if _newest_made(connection, job) is not None}
 
 
 def load_ratios(
@@ -158,6 +161,27 @@ def load_gist(
 ) -> GistRows | None:
     """The notes of a gist's job, each in its newest text: a stand-in that the fold still showed may
     have its real chapter by now. None where they are gone, or where the earlier gist was undone."""
+    found = _read_sources(connection, job)
+    if found is None:
+        return None
+    chapters, earlier = found
+    newest = _newest_made(connection, job)
+    notes = [earlier.text] if earlier is not None else []
+    return GistRows(
+        tuple(filter(None, [*notes, *(row.text for row in chapters)])),
+        _versions_of(chapters),
+        None if earlier is None else earlier.pk,
+        newest is not None and _is_final(newest),
+        _stack_chars(connection, job, origin),
+        _threads(connection, job, origin, policy),
+    )
+
+
+def _read_sources(
+    connection: Connection, job: JobRow
+) -> tuple[list[ChapterRow], GistRow | None] | None:
+    """The chapters and the earlier gist that a gist's job folds together, as they are now; None
+    where they are gone, or where the earlier gist was undone."""
     payload = job.payload
     shown = chapter_rows.versions_by_pk(connection, payload["chapters"])
     if len(shown) != len(payload["chapters"]):
@@ -165,20 +189,43 @@ def load_gist(
     newest = chapter_rows.chapters_by_pk(
         connection, job.conversation_pk, [version.chapter_pk for version in shown]
     )
-    notes = [row.text or "" for row in newest]
-    sources = tuple(row.version_pk for row in newest if row.version_pk is not None)
-    if payload["gist"] is not None:
-        earlier = gist_rows.newest_version(connection, payload["gist"])
-        if earlier is None or earlier.retired_ms is not None:
-            return None
-        notes.insert(0, earlier.text)
-    is_made = any(made != "stand-in" for made in _gist_origins(connection, job))
-    return GistRows(
-        tuple(filter(None, notes)),
-        sources,
-        is_made,
-        _stack_chars(connection, job, origin),
-        _threads(connection, job, origin, policy),
+    if payload["gist"] is None:
+        return newest, None
+    earlier = gist_rows.newest_version(connection, payload["gist"])
+    if earlier is None or earlier.retired_ms is not None:
+        return None
+    return newest, earlier
+
+
+def _versions_of(chapters: Sequence[ChapterRow]) -> tuple[int, ...]:
+    return tuple(row.version_pk for row in chapters if row.version_pk is not None)
+
+
+def _newest_made(connection: Connection, job: JobRow) -> GistRow | None:
+    """The newest version of what the job is to make."""
+    made = [
+        gist
+        for gist in gist_rows.all_gists(connection, job.conversation_pk)
+        if gist.policy == job.policy and gist.last_pk == job.payload["last_pk"]
+    ]
+    return max(made, key=lambda gist: gist.version, default=None)
+
+
+def _is_final(gist: GistRow) -> bool:
+    """Whether no model is to write this gist any more: one has, its owner has, or it was undone."""
+    return gist.origin != "stand-in" or gist.retired_ms is not None
+
+
+def _is_as_read(connection: Connection, job: JobRow) -> bool:
+    """Whether what a gist was made from is still what it would be made from: its owner may have
+    edited or deleted a chapter while the model wrote."""
+    found = _read_sources(connection, job)
+    if found is None:
+        return False
+    chapters, earlier = found
+    pk = None if earlier is None else earlier.pk
+    return list(_versions_of(chapters)) == list(job.payload["chapters"]) and pk == job.payload.get(
+        "earlier", job.payload["gist"]
     )
 
 
@@ -198,15 +245,6 @@ def _threads(
     place = Place(owner_pk, job.conversation_pk, policy, limits_of(policy, 1.0), head)
     rows = find_unlisted(connection, place, border=border, covered=covered)
     return tuple(row.text for row in rows)
-
-
-def _gist_origins(connection: Connection, job: JobRow) -> list[str]:
-    """The origins of the gists that there are of what the job is to fold together."""
-    return [
-        gist.origin
-        for gist in gist_rows.all_gists(connection, job.conversation_pk)
-        if gist.policy == job.policy and gist.last_pk == job.payload["last_pk"]
-    ]
 
 
 def _stack_chars(connection: Connection, job: JobRow, origin: Origin) -> int:
@@ -269,9 +307,21 @@ def _is_overruled(connection: Connection, job: JobRow) -> bool:
 
 
 def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> bool:
-    """Store a gist and finish its job; False where the lease is lost. What it had no room for goes
-    into the ledger."""
-    if not queue.held(connection, held.job.pk, held.lease):
+    """Store a gist and finish its job. What it had no room for goes into the ledger.
+
+    False where the lease is lost, where its owner wrote or undid it meanwhile, and where what it
+    was made from is no more what it was: then it is made anew at once.
+    """
+    job = held.job
+    if not queue.held(connection, job.pk, held.lease):
+        return False
+    newest = _newest_made(connection, job)
+    if newest is not None and _is_final(newest):
+        queue.complete(connection, job.pk, held.lease, now_ms)
+        return False
+    if not _is_as_read(connection, job):
+        said = "a chapter or gist that it was made from was changed meanwhile"
+        queue.postpone(connection, job.pk, held.lease, now_ms, "stale", said, now_ms)
         return False
     gist_pk = _add_gist(connection, held.job, draft.text, draft, now_ms)
     for sentence in draft.moved:
@@ -347,7 +397,7 @@ def save_failure(connection: Connection, held: Held, outcome: Outcome, now_ms: i
 def _add_stand_in(connection: Connection, job: JobRow, text: str, now_ms: int) -> bool:
     """A text made without a model, unless there is one; the job goes on for its successor."""
     if job.kind == "gist":
-        if _gist_origins(connection, job):
+        if _newest_made(connection, job) is not None or not _is_as_read(connection, job):
             return False
         _add_gist(connection, job, text, None, now_ms)
         return True
