@@ -103,6 +103,7 @@ class Shown:
     """What a message was shown as when a policy's view first showed it."""
 
     prompt: tuple[bytes, ...]
+    owner_pk: int
     conversation_pk: int
     policy: str
     asked: Node
@@ -512,7 +513,15 @@ class LastingMemory(RuleBasedStateMachine):
         before = self.shown.get(key)
         if before is None:
             self._check_first_view(begun, heard)
-            told = Shown(heard, begun.conversation.pk, policy, asked, begun.fold, leads)
+            told = Shown(
+                heard,
+                begun.conversation.owner_pk,
+                begun.conversation.pk,
+                policy,
+                asked,
+                begun.fold,
+                leads,
+            )
             self.shown[key] = told
         elif not self._is_purged(before):
             assert heard == before.prompt, "law 3: a retry or swipe sees the same bytes"
@@ -706,7 +715,7 @@ class LastingMemory(RuleBasedStateMachine):
         rows = transcript.path_between(connection, head.pk, 0)
         told = [loads(row.raw)["content"] for row in rows]
         assert told == [said["content"] for said in client.history]
-        shown = Shown((), conversation.pk, policy, head, fold, ())
+        shown = Shown((), conversation.owner_pk, conversation.pk, policy, head, fold, ())
         view = b"".join(self._render(connection, shown)).decode()
         for fact in client.facts:
             if not any(fact.token in said for said in told) or fact.token in view:
@@ -721,10 +730,13 @@ class LastingMemory(RuleBasedStateMachine):
     def _render(self, connection: Connection, shown: Shown) -> tuple[bytes, ...]:
         """The prompt from the rows alone, with nothing remembered."""
         fold = fold_rows.deepest_fold(connection, shown.conversation_pk, shown.policy, shown.asked)
+        known = (connection, shown.owner_pk, shown.conversation_pk)
+        conversation = transcript.conversation_by_pk(*known)
+        assert conversation is not None
         laid = lay_tail(
             connection,
-            shown.conversation_pk,
-            self.house.ctx.policy(shown.policy),
+            conversation,
+            shown.policy,
             fold,
             shown.asked,
             reasoning_of=None,
