@@ -82,7 +82,7 @@ def recall(connection: Connection, ask: Ask) -> list[Passage]:
     ranking = rank(
         query,
         lists,
-        messages=min(index.messages, border),  # how far ahead was indexed is no matter
+        messages=ask.head.depth,  # how much of it was indexed by now is no matter
         border=border,
         neighbours=ask.neighbours,
     )

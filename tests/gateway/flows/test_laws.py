@@ -267,7 +267,7 @@ class Laws(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2), number=st.integers(1, 60), upkeep=st.booleans())
     def ask_about_the_past(self, who: int, number: int, upkeep: bool) -> None:
         client = self.clients[who]
-        question = f"{client.mark} {next(self.words)} what of thing{number} and thing{number + 3}?"
+        question = f"{client.mark} {next(self.words)} what of thing{number}?"
         self._turn(client, [user(question)], "whole", 60)
         if upkeep:
             self.house.write_chapters()
