@@ -282,6 +282,7 @@ async def scrub_memory(request: Request, id: str) -> Response:
     findings = await asyncio.to_thread(scrub.judge, material)
     if findings and not dry_run:
         findings = await context.store.write(apply)
+        context.views.forget_memories()
         context.ring(context.clock.now_ms())
         context.prefills.memory_grew(material.conversation.pk)
     report = scrub.Report(dry_run)

@@ -50,7 +50,9 @@ async def put(request: Request, id: str) -> Response:
         row = papers.put(connection, conversation, name, text, now_ms)
         return dump_bytes(papers.describe(connection, context.policies.file, conversation, [row]))
 
-    return json_response(await context.store.write(write))
+    answer = await context.store.write(write)
+    context.views.forget_memories()
+    return json_response(answer)
 
 
 @router.get("/{named:path}")
@@ -88,5 +90,6 @@ async def remove(request: Request, id: str, named: str) -> Response:
         return dump_bytes({"id": row.id, "name": row.name, "deleted": True})
 
     answer = await context.store.write(write)
+    context.views.forget_memories()
     await context.store.checkpoint()
     return json_response(answer)

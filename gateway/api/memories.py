@@ -156,14 +156,12 @@ async def erase(request: Request, id: str) -> Response:
     context = context_of(request)
     now = _read_now(request)
 
-    def write(connection: Connection) -> set[int]:
+    def write(connection: Connection) -> None:
         fact = _find(connection, scope, id)
-        return memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
+        memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
 
-    showing = await context.store.write(write)
-    if now:
-        for conversation_pk in showing:
-            context.views.forget(conversation_pk)
+    await context.store.write(write)
+    context.views.forget_memories()
     await context.store.checkpoint()
     return json_response(dump_bytes({"id": id, "deleted": True}))
 

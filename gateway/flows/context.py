@@ -77,7 +77,9 @@ class Context:
         self.indexing = Indexing(self.store, self.clock, self._count_turns)
         self.turns.find = self._find_id
         self.store.siblings = self._count_turns
-        self.slots = SlotWatch(self.store, self.backends, self.clock, self.forget)
+        self.slots = SlotWatch(
+            self.store, self.backends, self.clock, self.forget, self.views.forget_memories
+        )
         self.slots.report_to(self.meters)
 
     def forget(self, conversation_pk: int, id: str) -> None:

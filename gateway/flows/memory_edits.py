@@ -29,6 +29,7 @@ from gateway.store.message_ids import message_ids
 from gateway.store.profile import ProfileRow
 from gateway.store.shown import folds_showing
 from gateway.store.transcript import ConversationRow, conversations
+from gateway.store.wipes import tell_of_emptied
 from policies.schema import Policy, PolicyFile
 
 GIST_SLACK = 2
@@ -260,16 +261,16 @@ def announce_fact(connection: Connection, fact: ProfileRow, *, now: bool) -> Non
         documents.ask_anew(connection, list(connection.execute(owned).scalars()))
 
 
-def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> set[int]:
-    """Delete a fact of the profile; the row numbers of the conversations whose views showed it.
+def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> None:
+    """Delete a fact of the profile. Whoever calls it lets its program forget the memories of views.
 
     Views show it until they fold. now: its text is gone at once, out of them too, and they show
     their memory anew at their next user message.
     """
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
-    pks = profile_edits.chain_of(connection, fact)
-    showing = {one.conversation_pk for one in folds_showing(connection, owned, "profile", pks)}
     if now:
-        documents.ask_anew(connection, showing)
+        pks = profile_edits.chain_of(connection, fact)
+        showing = folds_showing(connection, owned, "profile", pks)
+        documents.ask_anew(connection, {one.conversation_pk for one in showing})
     profile_edits.delete_fact(connection, fact, now_ms, at_once=now)
-    return showing
+    tell_of_emptied(connection, now_ms)

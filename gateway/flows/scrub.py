@@ -20,6 +20,7 @@ from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, ledger, profile_edits, quarantine
 from gateway.store.gist_rows import GistRow
 from gateway.store.ledger_rows import EntryRow
+from gateway.store.wipes import tell_of_emptied
 from policies.schema import Policy, PolicyFile
 from policies.standin import condense, write_stand_in
 from policies.values import Line
@@ -204,6 +205,8 @@ def apply(
             finish_reason=None,
             now_ms=hand.now_ms,
         )
+    if any(finding.kind == "fact" for finding in done):
+        tell_of_emptied(connection, hand.now_ms)
     if done:
         hand.finish(connection)
     return done

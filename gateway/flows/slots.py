@@ -37,7 +37,8 @@ not there is asked again."""
 
 class SlotWatch:
     """The care between turns. Between `start` and `aclose` it looks by itself. forget: told once of
-    each conversation that was deleted since the start, its row number and its id."""
+    each conversation that was deleted since the start, its row number and its id; forget_memories:
+    told when a text that views showed is gone."""
 
     def __init__(
         self,
@@ -45,11 +46,13 @@ class SlotWatch:
         backends: Mapping[str, Backend],
         clock: Clock,
         forget: Callable[[int, str], None] = lambda conversation_pk, id: None,
+        forget_memories: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._backends = backends
         self._clock = clock
         self._forget = forget
+        self._forget_memories = forget_memories
         self._heard = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._rounds = 0
@@ -104,7 +107,10 @@ class SlotWatch:
         """What is open, told to each backend; backends without slots have nothing to wipe."""
         for gone in await self._store.read(deletions_after, self._heard):
             self._heard = max(self._heard, gone.entry)
-            self._forget(gone.conversation_pk, gone.conversation)
+            if gone.conversation_pk is None:
+                self._forget_memories()
+            else:
+                self._forget(gone.conversation_pk, gone.conversation)
         wipes = await self._store.read(open_wipes)
         cares = self._cares()
         nothing = []

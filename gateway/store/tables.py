@@ -508,7 +508,8 @@ class TokenRatio(SQLModel, table=True):
 
 class KvWipe(SQLModel, table=True):
     """A slot or file that held a deleted conversation, or, with backend "", word of a deletion of
-    which no backend held anything. Outlives the conversation on purpose."""
+    which no backend held anything; with no conversation either, word that of something which views
+    showed the text is gone. Outlives the conversation on purpose."""
 
     __tablename__ = "kv_outbox"
     __table_args__ = (_STEADY,)

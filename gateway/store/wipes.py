@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, insert, or_, select, update
 
 from gateway.store.attempts import attempts
 from gateway.store.conversations import outbox
@@ -29,10 +29,11 @@ class Wipe:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Word that a conversation was deleted. entry: the row number of the word."""
+    """Word that a conversation was deleted, or (conversation_pk None) that of something which views
+    showed the text is gone. entry: the row number of the word."""
 
     entry: int
-    conversation_pk: int
+    conversation_pk: int | None
     conversation: str
 
 
@@ -42,13 +43,23 @@ def newest_entry(connection: Connection) -> int:
 
 
 def deletions_after(connection: Connection, entry: int) -> list[Deletion]:
-    """What was deleted since that word, by whichever program, wiped or not; oldest first."""
+    """What was deleted or emptied since that word, by whichever program, wiped or not; oldest
+    first."""
     rows = connection.execute(
         select(outbox.c.pk, outbox.c.conversation_pk, outbox.c.conversation_id)
-        .where(outbox.c.pk > entry, outbox.c.conversation_pk.is_not(None))
+        .where(outbox.c.pk > entry)
+        .where(or_(outbox.c.conversation_pk.is_not(None), outbox.c.conversation_id == ""))
         .order_by(outbox.c.pk)
     )
     return [Deletion(*row) for row in rows]
+
+
+def tell_of_emptied(connection: Connection, now_ms: int) -> None:
+    """Word to programs beside this one that of something which views showed the text is gone: a
+    memory that they keep may hold it still."""
+    connection.execute(
+        insert(outbox).values(conversation_id="", backend="", created_ms=now_ms, done_ms=now_ms)
+    )
 
 
 def slot_owners(connection: Connection) -> dict[str, dict[int, str]]:

@@ -20,7 +20,7 @@ from gateway.store.profile_learning import Told
 from gateway.store.transcript import find_owner, node_by_pk
 from policies.ledger.values import Entries, Fact, Thread
 from policies.values import Span
-from tests.gateway.house import POLICIES, House, Said
+from tests.gateway.house import POLICIES, House, Said, assistant, user
 
 Gist = dict[str, Any]
 
@@ -312,7 +312,6 @@ async def test_what_becomes_private_is_withdrawn_from_other_chats(tmp_path: Path
         await house.say("only between us", id="a", model="secret")
         assert "ORCHID-7" not in shown(await house.say("so", id="b"))
         assert "ORCHID-7" not in shown(await house.say("hello", id="c"))
-        assert [house.conversation(id).renew_after is not None for id in ("a", "b")] == [False, False]
     finally:
         house.store.close()
 
@@ -334,3 +333,36 @@ async def test_a_pinned_chapter_stays_when_it_is_folded_into_the_gist(house: Hou
     row = house.store.reading(memory_edits.find_chapter, chat, first.id)
     house.store.writing(pins.unpin_chapter, hand(house, "a", now=True), row)
     assert text not in shown(await house.say("on", id="a"))
+
+
+async def test_a_server_that_runs_hears_of_what_another_program_deletes(house: House) -> None:
+    """A swipe after `foldgate memories delete --now`: the same question, without the fact."""
+    await house.say("hello", id="x")
+    fact = add_fact(house, "I live in Kyoto.")
+    one = await house.say("hi there", id="a")
+    assert "Kyoto" in shown(one)
+    house.store.writing(memory_edits.delete_fact, fact, house.clock.ms, now=True)
+    await house.ctx.slots.look()
+    assert "Kyoto" not in shown(await house.say(user("hi there"), id="a", retried=True))
+
+
+@pytest.mark.parametrize("text", FACTS)
+async def test_an_old_fold_tells_the_same_warm_and_cold_when_its_fact_is_gone(
+    house: House, text: str
+) -> None:
+    """The owner edits an older message: its branch stands on the fold that showed the old fact."""
+    await house.say("hello", id="x")
+    fact = add_fact(house, text, "home")
+    one = await house.say(user("hi there"), id="a")
+    history = [user("hi there"), assistant(one.text)]
+    edit = (profile_edits.edit_fact, fact, "I live in Nara.", "home", house.clock.ms)
+    newer = house.store.writing(*edit)
+    house.store.writing(memory_edits.announce_fact, newer, now=True)
+    two = await house.say(*history, user("A"), id="a")
+    assert ("Nara" in shown(two), text in shown(two)) == (True, False)
+    house.store.writing(memory_edits.delete_fact, newer, house.clock.ms, now=False)
+    await house.ctx.slots.look()
+    warm = await house.say(*history, user("B"), id="a")
+    house.restart()
+    cold = await house.say(*history, user("B"), id="a")
+    assert (warm.bytes, text in shown(warm)) == (cold.bytes, False)

@@ -16,7 +16,7 @@ from gateway.flows.slots import SlotWatch
 from gateway.meters import Meters
 from gateway.store.conversations import delete_conversation, find_anywhere, outbox
 from gateway.store.transcript import ConversationRow
-from gateway.store.wipes import Wipe, open_wipes, slot_owners
+from gateway.store.wipes import Wipe, open_wipes, slot_owners, tell_of_emptied
 from gateway.wire.json_text import dump_bytes
 from gateway.wire.requests import parse_chat
 from tests.gateway.house import House, user
@@ -263,7 +263,7 @@ async def test_what_another_program_deleted_leaves_the_memory_of_this_one(
     assert len(ctx.turns._ids) == len(ctx.prefills._newest) == 2
     gone = delete_elsewhere(house, "아", elsewhere)
     await ctx.slots.look()
-    assert {key[0] for key in ctx.views._tails} == {kept.pk}
+    assert {key[0] for key in ctx.views._kept if isinstance(key, tuple)} == {kept.pk}
     assert list(ctx.prefills._newest) == [kept.pk]
     assert {key[0] for key in ctx.prefixes._entries} == {kept.pk}
     assert set(ctx.turns._ids.values()) == {kept.id}
@@ -294,3 +294,28 @@ async def test_deletions_from_before_the_start_are_no_news(house: House, care: C
     await watch.look()
     await watch.aclose()
     assert told == [(gone, said.conversation)]
+
+
+async def test_word_of_an_emptied_text_clears_the_memories_of_views_alone(house: House) -> None:
+    """As `foldgate memories delete --now` leaves it beside a server that runs."""
+    said = await house.say(user("hi"), id="雨")
+    pk = house.conversation("雨").pk
+    house.ctx.views.keep_memory(7, [user("京都に住んでいます。")])
+    told: list[tuple[int, str]] = []
+    forget_memories = house.ctx.views.forget_memories
+    watch = SlotWatch(
+        house.store,
+        house.ctx.backends,
+        Stopped(),
+        lambda pk, id: told.append((pk, id)),
+        forget_memories,
+    )
+    await watch.start()
+    await settle(watch)
+    house.store.writing(tell_of_emptied, house.clock.ms)
+    assert house.store.reading(open_wipes) == []
+    await watch.look()
+    await watch.aclose()
+    assert (told, house.ctx.views.memory(7)) == ([], None)
+    key = (pk, "small", None)
+    assert house.ctx.views.tail(key) is not None, said

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.flows import views as module
 from gateway.flows.views import CachedTail, ViewCache
 from gateway.prompts.view import Tail, TailMessage
 from gateway.store import attempts
-from tests.gateway.house import House, user
+from tests.gateway.house import House, assistant, user
 
 
 def tail(chars: int) -> Tail:
@@ -51,12 +50,38 @@ def test_one_tail_larger_than_the_limit_is_kept_alone() -> None:
     assert (cache.tail(key(1)), cache.tail(key(2)) is not None) == (None, True)
 
 
-def test_memories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_MEMORIES", 3)
+@pytest.mark.parametrize("letter", ["x", "я", "京", "😀"])
+def test_memories_are_weighed_in_bytes_beside_the_tails(letter: str) -> None:
+    """1, 2, 2 and 4 bytes a character: of ten memories of 10,000 characters as many stay as fit."""
+    cache = ViewCache(limit_bytes=61_000)
+    cache.keep_tail(key(1), cached(10_000))
+    for fold in range(10):
+        cache.keep_memory(fold, [user(letter * 10_000), assistant("")])
+    kept = [fold for fold in range(10) if cache.memory(fold) is not None]
+    room = {"x": 5, "я": 2, "京": 2, "😀": 1}[letter]
+    assert kept == list(range(10 - room, 10))
+    assert cache.tail(key(1)) is None, "it was used longest ago"
+    cache.forget_memories()
+    for conversation in range(2, 7):  # 5 × 10,000 < 61,000: nothing else weighs any more
+        cache.keep_tail(key(conversation), cached(10_000))
+    assert all(cache.tail(key(conversation)) is not None for conversation in range(2, 7))
+
+
+def test_a_memory_that_is_shown_stays_before_one_that_is_not() -> None:
+    cache = ViewCache(limit_bytes=25_000)
+    for fold in (1, 2):
+        cache.keep_memory(fold, [user("x" * 10_000)])
+    assert cache.memory(1) is not None
+    cache.keep_memory(3, [user("x" * 10_000)])
+    assert [cache.memory(fold) is not None for fold in (1, 2, 3)] == [True, False, True]
+
+
+def test_memories_are_forgotten_without_the_tails() -> None:
     cache = ViewCache()
-    for fold in range(5):
-        cache.keep_memory(fold, [])
-    assert [cache.memory(fold) is not None for fold in range(5)] == [False, False, True, True, True]
+    cache.keep_tail(key(1), cached(100))
+    cache.keep_memory(7, [user("secret")])
+    cache.forget_memories()
+    assert (cache.memory(7), cache.tail(key(1)) is not None) == (None, True)
 
 
 def test_a_conversation_is_forgotten_under_every_policy() -> None:
