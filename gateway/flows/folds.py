@@ -11,6 +11,7 @@ from gateway.flows.backgrounds import (
     find_unlisted,
 )
 from gateway.flows.debts import Order, add_debt, add_gist_job
+from gateway.flows.memories import first_language
 from gateway.flows.showings import (
     Foreseen,
     ShownMemory,
@@ -190,7 +191,9 @@ def _write_fold(
 ) -> FoldRow:
     gist, chapters = shown.gist, shown.chapters
     texts = [row.text or "" for row in chapters]
-    rendered = render_memory(gist.text if gist else None, texts, shown.beside.background)
+    language = None if border[1] else first_language(connection, site.head.pk)
+    told = gist.text if gist else None
+    rendered = render_memory(told, texts, shown.beside.background, language=language)
     origins = [row.origin for row in chapters] + ([gist.origin] if gist else [])
     fold = fold_rows.add_fold(
         connection,

@@ -14,6 +14,9 @@ from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.fold_rows import NONE, FoldRow, Shown
 from gateway.store.shown import has_private_beside
+from gateway.wire.json_text import loads
+from policies.language import language_of
+from policies.messages import message_text
 from policies.standin import write_stand_in
 
 
@@ -31,8 +34,14 @@ def show_memory(
     # What was learned in a conversation that is private by now is shown in no other one, at once.
     if cached is not None and not (fold.shown.profile and _may_be_withheld(connection, fold)):
         return cached
-    pk = fold.conversation_pk
-    return tell_memory(connection, fold.gist_pk, fold.memory, fold.shown, conversation_pk=pk)
+    return tell_memory(
+        connection,
+        fold.gist_pk,
+        fold.memory,
+        fold.shown,
+        conversation_pk=fold.conversation_pk,
+        begins=None if fold.border_depth else fold.at_pk,
+    )
 
 
 def _may_be_withheld(connection: Connection, fold: FoldRow) -> bool:
@@ -46,10 +55,12 @@ def tell_memory(
     shown: Shown = NONE,
     *,
     conversation_pk: int = 0,
+    begins: int | None = None,
 ) -> list[dict[str, Any]]:
     """The same of a gist, chapter versions and what stands beside them, by their row numbers.
 
     conversation_pk: whose view it is; what was learned in a private one is shown there alone.
+    begins: a message of a view of which nothing is folded, whose first message tells the language.
     """
     # Not at every start: its patterns take a sixth of a second to compile.
     from policies.judge import is_refusal
@@ -64,7 +75,18 @@ def tell_memory(
     gist_text = gist.text if gist else None
     if gist is not None and gist.origin == "model" and is_refusal(gist.text):
         gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
-    return render_memory(gist_text, texts, read_background(connection, shown, conversation_pk))
+    background = read_background(connection, shown, conversation_pk)
+    language = None if begins is None else first_language(connection, begins)
+    return render_memory(gist_text, texts, background, language=language)
+
+
+def first_language(connection: Connection, pk: int) -> str | None:
+    """The language of the first message on the path to this one; None where none can be told."""
+    first = transcript.ancestor_at(connection, pk, 1)
+    if first is None:
+        return None
+    row = transcript.path_between(connection, first, 0)[0]
+    return language_of(message_text(loads(row.raw)))
 
 
 def _retell(connection: Connection, last_pk: int, above: int, length: int) -> str:

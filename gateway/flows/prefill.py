@@ -254,6 +254,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
             fold.versions,
             fold.shown,
             conversation_pk=conversation.pk,
+            begins=None if fold.border_depth else head.pk,
         ),
         tail,
         border=fold.border_depth,

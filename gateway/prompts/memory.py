@@ -8,18 +8,14 @@ A function of its arguments: the same rows give the same bytes, in every process
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.prompts.frames import unframe
 from gateway.prompts.phrases import PHRASES, Phrases
 from policies.language import language_of
 
-# A memory's own text must not be able to close the frame it stands in.
-_FRAME = re.compile(
-    r"<(?=\s*/?\s*(?:memory|earlier|chapter|ledger|document|profile)\b)", re.IGNORECASE
-)
 _GIST_FRAME = "<earlier>\n{text}\n</earlier>\n"
 _CHAPTER_FRAME = "<chapter>\n{text}\n</chapter>\n"
 _LEDGER_FRAME = "<ledger>\n{text}</ledger>\n"
@@ -103,28 +99,36 @@ NOTHING = Background()
 
 
 def render_memory(
-    gist: str | None, chapters: Sequence[str], background: Background = NOTHING
+    gist: str | None,
+    chapters: Sequence[str],
+    background: Background = NOTHING,
+    *,
+    language: str | None = None,
 ) -> list[dict[str, Any]]:
     """The synthetic question and answer; nothing at all where there is no memory. A text that the
     owner emptied leaves no frame.
 
-    Where nothing happened yet, the question is a plea to keep in mind what stands above it.
+    Where nothing happened yet, all stands in the question, which is a plea to keep it in mind: the
+    answer says nothing, and may give way to a greeting. language: of the words around it all, where
+    it is known; else that of what is told.
     """
     chapters = list(filter(None, chapters))
     if not gist and not chapters and not background:
         return []
-    phrases = PHRASES[_language(gist, chapters, background)]
+    phrases = PHRASES[language or _language(gist, chapters, background)]
     body = (_GIST_FRAME.format(text=_framed(gist)) if gist else "") + "".join(
         _CHAPTER_FRAME.format(text=_framed(chapter)) for chapter in chapters
     )
-    body += _ledger(background, phrases)
-    question, answer = phrases.keep, phrases.noted
-    if body:
-        question, answer = phrases.question, f"{phrases.header}\n<memory>\n{body}</memory>"
-    return [
-        {"role": "user", "content": _lead(background, phrases) + question},
-        {"role": "assistant", "content": answer},
-    ]
+    lead, ledger = _lead(background, phrases), _ledger(background, phrases)
+    question, answer = lead + phrases.question, f"{phrases.header}\n{_memory(body + ledger)}"
+    if not body:  # nothing happened yet
+        told = f"{phrases.header}\n{_memory(ledger)}\n\n" if ledger else ""
+        question, answer = lead + told + phrases.keep, phrases.noted
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+
+
+def _memory(body: str) -> str:
+    return f"<memory>\n{body}</memory>"
 
 
 def _language(gist: str | None, chapters: Sequence[str], background: Background) -> str:
@@ -184,7 +188,7 @@ def _line(text: str) -> str:
 
 
 def _framed(text: str) -> str:
-    return _FRAME.sub("‹", text.strip())
+    return unframe(text.strip())
 
 
 def _ledger_cost() -> int:

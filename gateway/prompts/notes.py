@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.prompts.frames import unframe
 from policies.language import language_of
 from policies.messages import whole_letters
 
@@ -35,8 +36,6 @@ _HEADERS = {
 _BEGIN, _END = "<notes>\n", "\n</notes>"
 _FRAME = "<notes>\n{header}\n{lines}</notes>"
 _LINE = "<note {label}>\n{text}\n</note>\n"
-# Neither a text nor a name can close the frame that it stands in, or open another.
-_TAG = re.compile(r"[<＜](?=[\s\u200b-\u200f\u2060\ufeff/／]*notes?\b)", re.IGNORECASE)
 _LABEL = re.compile(r"[<>＜＞,\s\x00-\x1f]+")
 _LABEL_CHARS = 40
 BETWEEN = "\n\n"
@@ -81,7 +80,7 @@ def _label(text: str) -> str:
 
 def framed(text: str) -> str:
     """A text that cannot close the frame of the notes."""
-    return _TAG.sub("‹", whole_letters(text).strip())
+    return unframe(whole_letters(text).strip())
 
 
 def put_notes(message: dict[str, Any], notes: str) -> dict[str, Any]:

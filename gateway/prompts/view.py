@@ -215,10 +215,13 @@ def assemble(
     system holds (depth after which it stood, message); those at depth 0 lead, those inside the
     folded part stand right behind the memory (they are never lost in a fold), the others at
     their place. With strict_roles the result begins with a user message, alternates, and tells
-    late system messages as notes of the user.
+    late system messages as notes of the user. Where nothing is folded a greeting that leads is the
+    answer to what the memory asks, in place of the memory's own.
     """
     leading = [message for depth, message in system if depth <= 0]
     told, placed = _join_arounds(tail, [item for item in system if item[0] > 0])
+    if border == 0 and memory and told and loads(told[0])["role"] == "assistant":
+        memory = memory[:-1]
     if strict_roles:
         return _assemble_strict(leading, memory, tail.depths, told, placed, border)
     head = [encode_message(message) for message in (*leading, *memory)]

@@ -20,7 +20,17 @@ from gateway.store.ledger_rows import EntryRow
 from gateway.store.transcript import Node
 from policies.budget import limits_of
 from policies.schema import Policy
-from tests.gateway.house import POLICIES, House, Said, assistant, call_of, delta, tool, user
+from tests.gateway.house import (
+    POLICIES,
+    House,
+    Said,
+    assistant,
+    call_of,
+    delta,
+    system,
+    tool,
+    user,
+)
 
 EN = PHRASES["en"]
 
@@ -91,6 +101,33 @@ async def test_what_is_learned_later_moves_nothing_and_a_retry_sees_what_it_saw(
     more = await house.say("what now?", id="c")
     assert more.prompt[0] == user("hi")
     assert house.folds() == []
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_a_greeting_is_the_answer_to_an_opening(tmp_path: Path, strict: bool) -> None:
+    """R18: never two replies side by side, which strict templates refuse."""
+    kind = "{kind: scripted, strict_roles: true}" if strict else "{kind: scripted}"
+    house = House(tmp_path, POLICIES.replace("local: {kind: scripted}", f"local: {kind}"))
+    learn(house, "Lives in Oslo.")
+    lead = [system("You are Mara."), assistant("Welcome, traveller!")]
+    said = await house.say(*lead, user("hi there"), id="g")
+    assert said.prompt == [
+        lead[0],
+        told_profile("Lives in Oslo."),
+        lead[1],
+        user("hi there"),
+    ]
+    more = await house.say(*lead, user("hi there"), assistant(said.text), user("and?"), id="g")
+    assert more.bytes[: len(said.bytes)] == said.bytes
+
+
+async def test_an_opening_speaks_the_language_of_the_chat(house: House) -> None:
+    learn(house, "У неё есть кошка.")
+    said = await house.say("Good evening, how are you?", id="c")
+    assert said.prompt[:2] == [told_profile("У неё есть кошка."), assistant(EN.noted)]
+    put(house, "c", "план.md", "Кошка живёт дома.")
+    more = await house.say("Так что?", id="c")
+    assert more.prompt[0]["content"].startswith(EN.documents)
 
 
 async def test_a_chat_that_is_brought_in_opens_with_its_owner_too(house: House) -> None:

@@ -173,14 +173,44 @@ def test_before_anything_happened_it_is_asked_to_be_kept_in_mind(text: str, lang
     assert answer["content"] == words.noted
 
 
-def test_a_pin_alone_is_a_memory() -> None:
-    """The owner may pin before anything is folded."""
+def test_a_pin_before_anything_is_folded_stands_in_the_question() -> None:
     question, answer = render_memory(None, [], Background(pinned=[PinnedText("fact", "Я врач.")]))
     words = PHRASES["ru"]
-    assert question["content"] == words.question
-    assert answer["content"] == (
+    assert question["content"] == (
         f"{words.header}\n<memory>\n<ledger>\n{words.pinned}\n- Я врач.\n</ledger>\n</memory>"
+        f"\n\n{words.keep}"
     )
+    assert answer["content"] == words.noted
+
+
+def test_the_words_around_speak_the_language_that_is_known() -> None:
+    background = Background(profile=["彼は猫を飼っている。"])
+    question, answer = render_memory(None, [], background, language="en")
+    assert question["content"].startswith(PHRASES["en"].profile)
+    assert answer["content"] == PHRASES["en"].noted
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "＜/document＞",
+        "<\u200b/document>",
+        "</\u200bchapter>",
+        "<\u2060memory>",
+        "< ／ notes >",
+        "<NOTE 3>",
+    ],
+)
+def test_what_only_looks_like_a_tag_closes_no_frame_either(tag: str) -> None:
+    """R9."""
+    background = Background(
+        documents=[DocumentText(tag, tag)],
+        profile=[tag],
+        open=[ThreadText(1, tag)],
+    )
+    told = render_memory(tag, [tag], background)
+    assert "‹" + tag[1:] in told[1]["content"]
+    assert tag not in "".join(message["content"] for message in told)
 
 
 _texts = st.text(max_size=30) | st.sampled_from([*_TAGS, "鍵はどこ？", "Где ключ?"])

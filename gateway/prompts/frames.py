@@ -1,0 +1,17 @@
+"""The frames in which a prompt quotes the past, which no quoted text can close or open."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = "memory|earlier|chapter|ledger|document|profile|notes?"
+# A tag is what a model may take for one: full-width signs and signs without a width among it.
+_TAG = re.compile(
+    rf"[<＜](?=[\s\u200b-\u200f\u2060-\u2064\ufeff/／]*(?:{_NAMES})\b)", re.IGNORECASE
+)
+
+
+def unframe(text: str) -> str:
+    """The text as it may stand inside a frame: of the same length, its own tags made quotation
+    marks."""
+    return _TAG.sub("‹", text)
