@@ -46,9 +46,11 @@ def recall_command(
     """Measure recall on annotated conversations; no model is asked.
 
     FILE holds a conversation in the form of LoCoMo: speaker_a, speaker_b, session_K and qa, each
-    question with the dia_ids of the lines that answer it ("evidence"). Each is asked as the newest
-    message behind the last line. A line counts as shown where it stands whole, word for word, in
-    what recall shows within N characters in all: characters of messages, neighbours included.
+    question with the dia_ids of the lines that answer it ("evidence"). A list of such conversations
+    (locomo10.json: sample_id, conversation, qa) is read as several. Each question is asked as the
+    newest message behind the last line. A line counts as shown where it stands whole, word for
+    word, in what recall shows within N characters in all: characters of messages, neighbours
+    included.
 
     \b
     evidence_recall      share of a question's lines shown, the mean over the questions

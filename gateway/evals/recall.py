@@ -30,7 +30,7 @@ from gateway.flows.reconcile import to_new_message
 from gateway.store import search, transcript
 from gateway.store.engine import Store
 from gateway.wire.json_text import NotJson, loads
-from gateway.wire.locomo import NotLocomo, is_locomo, read_lines, read_questions
+from gateway.wire.locomo import NotLocomo, read_lines, read_questions, read_samples
 from policies.messages import canonical_message
 
 DEFAULT_BUDGET = 8_000
@@ -131,8 +131,9 @@ class Report:
 
 
 def read_annotated(paths: Iterable[Path]) -> list[Annotated]:
-    """The conversations of these files. ConfigurationError for a file that is none or has no qa."""
-    return [_read(path) for path in paths]
+    """The conversations of these files. ConfigurationError for a file that holds none, or one
+    without qa."""
+    return [conversation for path in paths for conversation in _read(path)]
 
 
 def join_annotated(parts: Sequence[Annotated]) -> Annotated:
@@ -238,31 +239,34 @@ def _keep(connection: Connection, conversation: Annotated) -> tuple[int, transcr
     return made.pk, transcript.append_messages(connection, made, None, new, 0)[-1]
 
 
-def _read(path: Path) -> Annotated:
+def _read(path: Path) -> list[Annotated]:
     try:
         value = loads(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from error
     except NotJson as error:
         raise ConfigurationError(f"{path}: not JSON: {error}") from error
-    if not is_locomo(value):
-        raise ConfigurationError(f"{path}: no LoCoMo file (an object with speaker_a and qa)")
     try:
-        lines = read_lines(value)
+        return [_annotate(name, sample) for name, sample in read_samples(value, path.stem)]
     except NotLocomo as error:
         raise ConfigurationError(f"{path}: {error}") from error
+
+
+def _annotate(name: str, sample: dict[str, Any]) -> Annotated:
+    """One conversation. Raises NotLocomo where it has no line, or no question about its lines."""
+    lines = read_lines(sample)
     places = {line.id: index for index, line in enumerate(lines) if line.id}
     questions, left_out, unknown = [], 0, 0
-    for row in read_questions(value):
+    for row in read_questions(sample):
         known = tuple(places[id] for id in row.evidence if id in places)
         unknown += len(row.evidence) - len(known)
         left_out += not known
         if known:
             questions.append(Question(row.question, row.category, known))
     if not questions:
-        raise ConfigurationError(f"{path}: no question (qa) whose evidence names one of its lines")
+        raise NotLocomo(f"{name} has no question (qa) whose evidence names one of its lines")
     messages = tuple((line.role, line.text) for line in lines)
-    return Annotated(path.stem, messages, tuple(questions), left_out, unknown)
+    return Annotated(name, messages, tuple(questions), left_out, unknown)
 
 
 def _share(part: int, whole: int) -> float:

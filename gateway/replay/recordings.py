@@ -1,6 +1,6 @@
 """Reading recorded conversations: LoCoMo files, OpenAI message lists, SillyTavern chats.
 
-LoCoMo (snap-research): as `gateway.wire.locomo` reads it.
+LoCoMo (snap-research): as `gateway.wire.locomo` reads it, one conversation or a list of them.
 OpenAI: a JSON list of messages, an object with `messages`, or JSONL of either.
 SillyTavern: JSONL, a header line with `user_name`, then lines with `mes` and `is_user`.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.wire.json_text import NotJson, loads
-from gateway.wire.locomo import NotLocomo, is_locomo, read_lines
+from gateway.wire.locomo import SHAPES, NotLocomo, is_locomo, read_lines, read_samples
 
 
 class RecordingError(ValueError):
@@ -80,6 +80,9 @@ def _read(path: Path) -> list[Recording]:
     except NotJson:
         value = None
     lines = [value] if value is not None else _lines(path, data)
+    whole = lines[0] if len(lines) == 1 else lines
+    if is_locomo(whole):
+        return _locomo(path, whole)
     if len(lines) == 1:
         return [Recording(path.stem, _whole(path, lines[0]))]
     if isinstance(lines[0], dict) and "user_name" in lines[0]:
@@ -113,16 +116,18 @@ def _whole(path: Path, value: Any) -> tuple[tuple[str, str], ...]:
         return _openai(path, value)
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         return _openai(path, value["messages"])
-    if is_locomo(value):
-        return _locomo(path, value)
     raise RecordingError(
-        f"{path}: neither a LoCoMo file, nor a list of OpenAI messages, nor a SillyTavern chat"
+        f"{path}: neither a LoCoMo file, nor a list of OpenAI messages, nor a SillyTavern chat; "
+        f"{SHAPES}"
     )
 
 
-def _locomo(path: Path, value: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _locomo(path: Path, value: object) -> list[Recording]:
     try:
-        return tuple((line.role, line.text) for line in read_lines(value))
+        return [
+            Recording(name, tuple((line.role, line.text) for line in read_lines(sample)))
+            for name, sample in read_samples(value, path.stem)
+        ]
     except NotLocomo as error:
         raise RecordingError(f"{path}: {error}") from error
 

@@ -1,5 +1,7 @@
 """Conversations in the form of LoCoMo (snap-research): sessions of lines, and questions about them.
 
+Two shapes are read: one conversation with its sessions and `qa` in one object, and that of the
+published locomo10.json, a list of `{"sample_id", "conversation": {…the sessions}, "qa"}`.
 speaker_a is the user, speaker_b the assistant; a message's text is `clean_text`, or else `text`,
 plus ` [shares CAPTION]` where a `blip_caption` stands. A question names the lines that answer it.
 """
@@ -13,6 +15,13 @@ from typing import Any
 _SESSION = re.compile(r"session_(\d+)")
 # "D8:6; D9:17", "D:11:26" and "D30:05" are found in the published files.
 _EVIDENCE = re.compile(r"D\s*:?\s*(\d+)\s*:\s*(\d+)")
+
+
+SHAPES = (
+    'a LoCoMo file is an object with "speaker_a", "session_1", … and "qa", or a list of '
+    '{"sample_id", "conversation": {"speaker_a", "session_1", …}, "qa"}'
+)
+"""What is read, in words for people."""
 
 
 class NotLocomo(ValueError):
@@ -38,7 +47,42 @@ class LocomoQuestion:
 
 
 def is_locomo(value: object) -> bool:
-    return isinstance(value, dict) and "speaker_a" in value
+    """Whether a value is one conversation in either shape, or a list that holds one."""
+    if isinstance(value, list):
+        return any(_flatten(one) is not None for one in value)
+    return _flatten(value) is not None
+
+
+def read_samples(value: object, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Each conversation of a file with its name, as one object with its sessions and `qa`. Those
+    of a list are told apart by their `sample_id`, else by their number.
+
+    Raises NotLocomo where there is none, or where a list holds something else beside.
+    """
+    if not isinstance(value, list):
+        flat = _flatten(value)
+        if flat is None:
+            raise NotLocomo(SHAPES)
+        return [(name, flat)]
+    found = []
+    for number, one in enumerate(value, 1):
+        flat = _flatten(one)
+        if flat is None:
+            raise NotLocomo(f"item {number} is no conversation: {SHAPES}")
+        found.append((f"{name}-{one.get('sample_id') or number}", flat))
+    if not found:
+        raise NotLocomo(f"an empty list: {SHAPES}")
+    return found
+
+
+def _flatten(value: object) -> dict[str, Any] | None:
+    """A conversation as one object; None for what is none."""
+    if not isinstance(value, dict):
+        return None
+    inner = value.get("conversation")
+    if isinstance(inner, dict) and "speaker_a" in inner:
+        return {**inner, "qa": value.get("qa")}
+    return value if "speaker_a" in value else None
 
 
 def read_lines(value: dict[str, Any]) -> list[LocomoLine]:

@@ -110,11 +110,24 @@ def test_files_are_joined_or_measured_apart(tmp_path: Path) -> None:
     assert (joined["questions"], joined["by_category"]["1"]["recall"]) == (6, 1.0)
 
 
+def test_the_published_list_is_read_as_several(tmp_path: Path) -> None:
+    flat = small()
+    questions = flat.pop("qa")
+    samples = [{"sample_id": id, "conversation": flat, "qa": questions} for id in ("c-1", "c-2")]
+    found = read_annotated([write(tmp_path / "talk.json", samples)])
+    assert [one.name for one in found] == ["talk-c-1", "talk-c-2"]
+    alone = read(tmp_path, small())
+    assert [(one.messages, one.questions) for one in found] == [
+        (alone.messages, alone.questions)
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("{", "not JSON"),
-        ("[]", "no LoCoMo file"),
+        ("[]", "an empty list: a LoCoMo file is an object"),
+        ('{"qa": []}', "talk.json: a LoCoMo file is an object .* or a list of"),
         ('{"speaker_a": "A"}', "without any session"),
         (json.dumps(small(qa=[])), "no question"),
         (json.dumps(small(qa=[{"question": "x", "evidence": ["D9:9"]}])), "no question"),

@@ -13,6 +13,7 @@ from gateway.wire.locomo import (
     is_locomo,
     read_lines,
     read_questions,
+    read_samples,
 )
 
 
@@ -70,6 +71,35 @@ def test_what_cannot_be_read(value: dict[str, Any], why: str) -> None:
         read_lines(value)
 
 
-@pytest.mark.parametrize(("value", "is_one"), [(talk(), True), ({}, False), ([], False)])
+SAMPLE = {"sample_id": "conv-26", "conversation": talk(session_1=[]), "qa": [{"question": "Q"}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [(talk(), True), (SAMPLE, True), ([SAMPLE], True), ({}, False), ([], False), ([{}], False)],
+)
 def test_what_is_of_that_form(value: Any, is_one: bool) -> None:
     assert is_locomo(value) is is_one
+
+
+def test_the_published_list_holds_a_conversation_each() -> None:
+    unnamed = {"conversation": talk(speaker_a="Юля"), "qa": []}
+    assert read_samples([SAMPLE, unnamed, talk()], "locomo10") == [
+        ("locomo10-conv-26", talk(session_1=[], qa=[{"question": "Q"}])),
+        ("locomo10-2", talk(speaker_a="Юля", qa=[])),
+        ("locomo10-3", talk()),
+    ]
+    assert read_samples(SAMPLE, "one") == [("one", talk(session_1=[], qa=[{"question": "Q"}]))]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"conversation": []}, "^a LoCoMo file is an object"),
+        ([SAMPLE, 7], "^item 2 is no conversation: a LoCoMo file is .* or a list of"),
+        ([], "^an empty list: a LoCoMo file"),
+    ],
+)
+def test_other_shapes_are_told_what_is_read(value: Any, why: str) -> None:
+    with pytest.raises(NotLocomo, match=why):
+        read_samples(value, "x")
