@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 
 from fastapi import FastAPI
 
@@ -48,6 +49,7 @@ from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile, find_wa
 log = logging.getLogger("foldgate.app")
 
 _SURELY_A_KEY = 12
+_JUDGING = ("policies.judge", "policies.gists", "policies.ledger.grounding")
 
 
 def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
@@ -171,7 +173,16 @@ async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
         opened.push_async_callback(context.indexing.aclose)
         opened.push_async_callback(bells.stop)
         await bells.start()
+        warming = asyncio.create_task(asyncio.to_thread(warm_judge))
+        opened.push_async_callback(asyncio.wait, [warming])
         yield
+
+
+def warm_judge() -> None:
+    """Compile the judge's patterns, a sixth of a second, before the first text is read by them:
+    that may be inside the transaction of a turn."""
+    for name in _JUDGING:
+        import_module(name)
 
 
 async def _announce(context: Context) -> None:

@@ -102,3 +102,28 @@ def test_the_cloud_is_imported_by_nobody_who_does_not_use_it(tmp_path: Path) -> 
         env={"PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert done.stdout == "[]\n"
+
+
+def test_what_judges_is_ready_before_the_first_text_is_read() -> None:
+    """In a process of its own: here it was imported long ago."""
+    script = (
+        "import sys, gateway.app as app\n"
+        "assert 'policies.judge' not in sys.modules\n"
+        "app.warm_judge()\n"
+        "assert {'policies.judge.rulings', 'policies.ledger.grounding'} <= set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+async def test_the_judge_is_warmed_when_the_program_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed: list[bool] = []
+    monkeypatch.setattr("gateway.app.warm_judge", lambda: warmed.append(True))
+    app = create_app(settings(tmp_path))
+    async with app.router.lifespan_context(app):
+        pass
+    assert warmed == [True]
