@@ -216,7 +216,9 @@ def _read(files: Sequence[Path], joined: bool) -> list[Sequence[tuple[str, str]]
 def _policy(loaded: LoadedPolicies, name: str) -> Policy:
     known = loaded.file.policies
     if name not in known:
-        raise ConfigurationError(f"there is no policy {name}; there are: {', '.join(known)}")
+        raise ConfigurationError(
+            f"there is no policy {name}; there are: {', '.join(known)}; name one with --policy"
+        )
     return known[name]
 
 

@@ -40,12 +40,15 @@ def cast(loaded: LoadedPolicies, wish: Wish) -> Cast:
     file = loaded.file
     for name in wish.policies:
         if name not in file.policies:
+            option = "--policy" if name == wish.policies[0] else "--switch"
             raise ConfigurationError(
-                f"There is no policy {name!r}; there are: {', '.join(file.policies)}"
+                f"There is no policy {name!r}; there are: {', '.join(file.policies)}; "
+                f"name one with {option}"
             )
     if wish.backend is not None and wish.backend not in file.backends:
         raise ConfigurationError(
-            f"There is no backend {wish.backend!r}; there are: {', '.join(file.backends)}"
+            f"There is no backend {wish.backend!r}; there are: {', '.join(file.backends)}; "
+            "name one with --backend"
         )
     played = {name: _understudy(config, wish) for name, config in file.backends.items()}
     backends: dict[str, str] = {}

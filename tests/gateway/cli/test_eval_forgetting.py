@@ -151,7 +151,7 @@ def test_nobody_there_ends_with_one_and_says_where_it_goes_on(folder: Path) -> N
         (("--keep", "0.5", "--fresh"), "--state"),
         (("--keep", "0"), "0<x<=1"),
         (("--keep", "0.5", "--modes", "rolling,rowing"), "'rowing' is none of"),
-        (("--keep", "0.5", "--policy", "none"), "there are: small, alone"),
+        (("--keep", "0.5", "--policy", "none"), "there are: small, alone; name one with --policy"),
         (("--keep", "0.5", "--policy", "alone", "--modes", "generational+recall"), "recalls noth"),
         (("--policy", "alone"), "--keep 0.5"),
         (("--backend", "nobody"), "there is no backend nobody; there are: rehearsal"),
