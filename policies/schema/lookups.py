@@ -13,7 +13,7 @@ from policies.schema.backends import is_loopback
 from policies.schema.names import find_missing
 from policies.schema.parts import Fault, Part, refuse
 from policies.schema.policy import Policy
-from policies.schema.quantities import Chars, Seconds, Url
+from policies.schema.quantities import Chars, LookupUrl, Seconds
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding", "connection"})
@@ -43,7 +43,7 @@ class Lookup(Part):
     ``{"notes": [{"text", "who"?, "when"?}]}``, the best first.
     """
 
-    url: Url
+    url: LookupUrl
     headers: Annotated[dict[str, SecretStr], AfterValidator(_check_headers)] = Field(
         default_factory=dict
     )

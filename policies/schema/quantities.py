@@ -182,17 +182,22 @@ def _read_duration(value: object, info: ValidationInfo) -> float:
     return float(value)
 
 
-def _check_url(url: str) -> str:
-    """An http address without credentials; trailing slashes are taken off."""
+def _check_url(url: str, place: str = "api_key") -> str:
+    """An http address without credentials; trailing slashes are taken off. place: the key of the
+    file into which credentials belong instead."""
     match = re.fullmatch(r"https?://([^/?#\s\\]*)(/[^?#\s\\]*)?", url)
     if match is None:
         refuse("url", "allowed is http:// or https://, a host, and at most a port and a path")
     if "@" in match[1]:
-        refuse("url", "credentials do not belong into an address", "put the key into api_key")
+        refuse("url", "credentials do not belong into an address", f"put the key into {place}")
     host = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", match[1])
     if host is None or not 0 < int(host[1] or 80) < 65_536:
         refuse("url", "the host or the port of this address cannot be read")
     return url.rstrip("/")
+
+
+def _check_lookup_url(url: str) -> str:
+    return _check_url(url, 'headers, such as {Authorization: "${CRM_AUTHORIZATION:-}"}')
 
 
 def _check_server_root(url: str) -> str:
@@ -227,6 +232,7 @@ MaxOutput = Annotated[Tokens, Field(ge=1, le=1_000_000)]
 ImageChars = Annotated[Chars, Field(ge=0, le=1_000_000)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Url = Annotated[str, AfterValidator(_check_url)]
+LookupUrl = Annotated[str, AfterValidator(_check_lookup_url)]
 ServerRoot = Annotated[Url, AfterValidator(_check_server_root)]
 ApiKey = Annotated[SecretStr, AfterValidator(_check_key)]
 Text = Annotated[str, Field(min_length=1, max_length=256)]

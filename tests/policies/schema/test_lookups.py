@@ -55,6 +55,14 @@ def test_what_stays_on_this_machine(url, local, expected):
     assert Lookup(url=url, local=local).is_local is expected
 
 
+def test_credentials_in_an_address_belong_into_headers():
+    with pytest.raises(ValidationError) as caught:
+        Lookup(url="https://ben:secret@crm.example/notes")
+    (error,) = caught.value.errors()
+    assert error["ctx"]["hint"].startswith("put the key into headers, such as {Authorization")
+    assert "api_key" not in str(error["ctx"])
+
+
 @pytest.mark.parametrize("name", ["", "with blank", "naïve", "colon:", "Host", "content-length"])
 def test_a_header_that_cannot_be_sent_is_refused(name):
     with pytest.raises(ValidationError, match="header"):
