@@ -28,10 +28,12 @@ from gateway.store.conversations import (
     delete_conversation,
     describe_conversation,
     list_conversations,
+    owner_names,
     owners_named,
     read_page,
     render_page,
 )
+from gateway.store.engine import Store
 from gateway.store.export import export_lines
 from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
@@ -47,6 +49,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PAGE = 500
 _LINE = 200
 _PROMPTS = 20
+_NAMES = 12
 
 
 def owner_options(command: F) -> F:
@@ -74,6 +77,7 @@ def list_command(
     """List an owner's, the newest turn first."""
     with opened_store(database_url) as store:
         found = store.reading(_list, owner, user, limit)
+        tell_owners(store, owner)
     if as_json:
         print_json({"conversations": found})
         return
@@ -83,6 +87,18 @@ def list_command(
             f"{one['chars']:>10,} characters  {'  '.join([one['model'], *one['aliases']])}"
         )
     click.echo(f"{len(found)} conversations of {owner}", err=True)
+
+
+def tell_owners(store: Store, owner: str) -> None:
+    """On standard error: whose names are known, where this is none of them and there are others."""
+    known = store.reading(owner_names)
+    if not known or owner in known:
+        return
+    shown = ", ".join(map(speakable, known[:_NAMES]))
+    more = f" and {len(known) - _NAMES:,} more" if len(known) > _NAMES else ""
+    said = f"there are owners {shown}{more}" if len(known) > 1 else f"there is the owner {shown}"
+    what = "name one with --owner" if len(known) > 1 else f"name it with --owner {shown}"
+    click.echo(f"there is no owner {speakable(owner)}; {said}: {what}", err=True)
 
 
 def _list(connection: Connection, owner: str, user: str, limit: int | None) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.conversations import owner_options, speakable
+from gateway.cli.conversations import owner_options, speakable, tell_owners
 from gateway.cli.options import (
     OutputFile,
     database_option,
@@ -73,6 +73,7 @@ def list_command(
 
     with opened_store(database_url) as store:
         found = store.reading(read)
+        tell_owners(store, owner)
     if as_json:
         print_json({"memories": found})
         return

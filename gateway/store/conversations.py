@@ -96,6 +96,12 @@ def owners_named(connection: Connection, name: str, user: str) -> list[int]:
     return list(connection.execute(statement).scalars())
 
 
+def owner_names(connection: Connection) -> list[str]:
+    """The names of all owners, each once, in their order."""
+    statement = select(owners.c.name).distinct().order_by(owners.c.name)
+    return list(connection.execute(statement).scalars())
+
+
 def list_conversations(
     connection: Connection, owner_pks: Collection[int] | None, *, limit: int, after: Place | None
 ) -> tuple[list[dict[str, Any]], Place | None]:

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.store import documents, ledger
 from gateway.store.engine import Store
+from gateway.store.transcript import ensure_owner
 from tests.gateway.cli.conftest import Run, Seeded
 
 
@@ -184,3 +185,38 @@ def test_show_tells_the_ledger_and_what_stands_beside_it(run: Run, seeded: Seede
     assert "thread, pinned: Who?" in told
     assert "document rules: 4 characters" in told
     assert not [line for line in told if "gone" in line]
+
+
+@pytest.mark.parametrize("group", ["conversations", "memories"])
+def test_a_list_of_an_owner_who_is_none_names_those_who_are(
+    run: Run, seeded: Seeded, group: str
+) -> None:
+    told = run(group, "list", "--owner", "Анна", "--json")
+    assert json.loads(told.stdout) == {group: []}
+    said = "there is no owner Анна; there are owners anna, local: name one with --owner\n"
+    assert told.stderr == said
+    assert run(group, "list", "--owner", "anna", "--json").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["ada"], "; there is the owner ada: name it with --owner ada\n"),
+        (["ada", "ben"], "; there are owners ada, ben: name one with --owner\n"),
+        ([f"o{n:02}" for n in range(14)], ", o11 and 2 more: name one with --owner\n"),
+    ],
+)
+def test_the_default_owner_may_be_none(
+    run: Run, tmp_path: Path, names: list[str], said: str
+) -> None:
+    assert "no database" in run("conversations", "list").stderr
+    store = Store(f"sqlite:///{tmp_path / 'foldgate.db'}")
+    store.open()
+    try:
+        for name in names:
+            store.writing(ensure_owner, name, "u1", 1)
+    finally:
+        store.close()
+    done = run("conversations", "list", "--json")
+    assert done.stderr.startswith("there is no owner local; there ")
+    assert done.stderr.endswith(said)
