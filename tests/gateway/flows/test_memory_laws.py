@@ -147,6 +147,13 @@ class MemoryLaws(Laws):
         for pk in set(chats.values()) - {mine}:
             assert f"of chat {pk}.".encode() not in everything
 
+    def _is_whole(self, fold: int | None) -> bool:
+        """A document that was replaced goes with the last view that shows it."""
+        (named,) = self.house.rows("SELECT shown FROM folds WHERE pk = :pk", pk=fold) or [(None,)]
+        pks = loads(named[0]).get("documents", []) if named[0] else []
+        there = {pk for (pk,) in self.house.rows("SELECT pk FROM documents")}
+        return there.issuperset(pks)
+
     @invariant()
     def what_stands_beside_is_bounded(self) -> None:
         """Profile and ledger a tenth each; nothing that was never told; threads that were open."""
