@@ -159,7 +159,7 @@ class _Span:
         mine = [_Said(line, _join(own, folded)) for line, own in self._own]
         bare = content(text) - self._user_terms
         best = _best(mine, bare)
-        if best is None:
+        if best is None or self._is_borrowed(text, bare):
             return None
         # What the user did not say of themselves, but was said, counts twice against a fact.
         taken = (bare - best.terms) & self._stated
@@ -172,6 +172,19 @@ class _Span:
             return None
         about = about if len(about) <= _MOST_NAME and has_words(about) else ""
         return Fact(text, about, best.line.at)
+
+    def _is_borrowed(self, text: str, bare: frozenset[str]) -> bool:
+        """Whether a fact is a character's sentence as it stands, or numbers of nobody: they are met
+        in anybody's lines."""
+        if all(term.startswith("#") for term in bare) and not content(text) & self._user_terms:
+            return True
+        said = fold(text).strip()
+        holds = [role == "user" for role, line in self._folded if said in line]
+        return bool(holds) and not any(holds)
+
+    @cached_property
+    def _folded(self) -> list[tuple[str, str]]:
+        return [(line.role, fold(line.text)) for line in self.lines]
 
     @cached_property
     def _user_terms(self) -> frozenset[str]:

@@ -76,6 +76,24 @@ def test_an_echo_of_what_a_character_said_is_no_fact() -> None:
     assert facts(lines, "Ann is a doctor in Lyon.", "Ann paints houses.") == ["Ann paints houses."]
 
 
+def test_numbers_alone_are_nobodys_fact() -> None:
+    lines = span(
+        ("user", "ユーザー", "51と52の鍵を持っています。"),
+        ("assistant", "ミラ", "51と52のことですね。"),
+    )
+    assert facts(lines, "51と52のことですね。", "51、52。") == []
+    assert facts(lines, "ユーザーは51と52の鍵を持っている。") != []
+
+
+def test_a_characters_sentence_as_it_stands_is_no_fact() -> None:
+    lines = span(
+        ("user", "Ann", "I sold my red boat in Genoa, the harbour is near."),
+        ("assistant", "Kai", "The red boat in Genoa is near the harbour."),
+    )
+    assert facts(lines, "The red boat in Genoa is near the harbour.") == []
+    assert facts(lines, "Ann sold her red boat in Genoa.") == ["Ann sold her red boat in Genoa."]
+
+
 def test_a_question_that_is_answered_is_no_statement_of_the_one_who_asks() -> None:
     lines = span(
         ("assistant", "Kai", "Do you live in Lisbon, Ann?"), ("user", "Ann", "Yes, in Lisbon.")

@@ -38,6 +38,7 @@ EN = [
 ES = [
     ("Vivo en Sevilla.", "El usuario vive en Sevilla.", True),
     ("Sí, vivo en Sevilla.", "El usuario vive en Sevilla.", True),
+    ("No, vivo en Sevilla.", "El usuario vive en Sevilla.", True),
     ("No vivo en Sevilla.", "El usuario vive en Sevilla.", False),
     ("Antes vivía en Sevilla.", "El usuario vive en Sevilla.", False),
     ("Ojalá viviera en Sevilla.", "El usuario vive en Sevilla.", False),
@@ -47,6 +48,7 @@ ES = [
 ]
 RU = [
     ("Я живу в Казани.", "Пользователь живёт в Казани.", True),
+    ("Нет, я живу в Казани.", "Пользователь живёт в Казани.", True),
     ("Я не живу в Казани.", "Пользователь живёт в Казани.", False),
     ("Раньше я жил в Казани.", "Пользователь живёт в Казани.", False),
     ("Я хотел бы жить в Казани.", "Пользователь живёт в Казани.", False),
@@ -66,6 +68,7 @@ JA = [
 ]
 ZH = [
     ("我住在杭州。", "用户住在杭州。", True),
+    ("不，我住在杭州。", "用户住在杭州。", True),
     ("我不住在杭州。", "用户住在杭州。", False),
     ("我以前住在杭州。", "用户住在杭州。", False),
     ("我希望住在杭州。", "用户住在杭州。", False),
@@ -76,6 +79,7 @@ ZH = [
 ]
 KO = [
     ("저는 부산에 살아요.", "사용자는 부산에 산다.", True),
+    ("아니요, 저는 부산에 살아요.", "사용자는 부산에 산다.", True),
     ("저는 부산에 살지 않아요.", "사용자는 부산에 산다.", False),
     ("예전에 부산에 살았어요.", "사용자는 부산에 산다.", False),
     ("부산에 살고 싶어요.", "사용자는 부산에 산다.", False),
