@@ -796,5 +796,5 @@ def test_a_long_history_is_reachable_as_soon_as_it_came_in() -> None:
         laws.teardown()
 
 
-LastingMemory.TestCase.settings = settings(settings.default, max_examples=8, stateful_step_count=25)
+LastingMemory.TestCase.settings = settings(settings.default, max_examples=6, stateful_step_count=25)
 TestLastingMemory = LastingMemory.TestCase
