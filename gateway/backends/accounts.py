@@ -7,12 +7,13 @@ one thing that this speaker said, taken from all over the span. Nothing else is 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from gateway.backends.scripted_texts import STOP_WORDS, VOICES, Voice
 from policies.language import language_of
-from policies.standin import condense
+from policies.standin import condense, split_sentences
 
 _RECORD = re.compile(r"\[begin record (\w+)\]\n(.*)\n\[end record \1\]", re.DOTALL)
 _THREAD = re.compile(r"^T(\d{1,9}): (.*)$", re.MULTILINE)
@@ -32,6 +33,8 @@ _CHINESE_WORD = re.compile(
 """Chinese is written without spaces: words that only join others cut its runs."""
 _ASKED_CHARS = 1_100
 _PHRASES = 4
+_NAME_WORDS = 3
+"""Words of a speaker's name at most: before a colon more of them are prose."""
 _LETTERS = 4
 """An alphabet's words below this are seldom telling; names and numbers are taken at any length."""
 
@@ -76,10 +79,13 @@ def write_account(task: Task) -> str:
     says little, and empty for one that holds no telling word.
 
     Of notes, and of a record in which nobody is named, the most telling sentences are kept as they
-    are.
+    are; but what a note quotes under its speaker, as stand-ins do, is told of that speaker: a gist
+    speaks as nobody.
     """
     joint = "" if task.language in ("ja", "zh") else " "
     rows = [line for line in task.record.splitlines() if line.strip()]
+    if task.notes:
+        rows = list(_retell(rows, task))
     lines = [(who.partition(" (")[0], text) for who, text in map(read_line, rows)]
     if task.notes or not any(who for who, _ in lines):
         return joint.join(condense(rows, round(task.chars * 0.8)).splitlines())
@@ -88,10 +94,43 @@ def write_account(task: Task) -> str:
     return joint.join(_tell(said, voice, number) for number, said in enumerate(told))
 
 
-def _choose(said: Sequence[_Said], chars: int, overhead: int) -> list[_Said]:
-    """What is told, in the order of the span: nothing twice."""
+def _retell(rows: Sequence[str], task: Task) -> Iterator[str]:
+    """The sentences of notes, in order, with what is quoted in them told."""
+    voice = VOICES[task.language]
+    overhead = max(map(len, voice.told))
+    notes = list(_read_notes(rows))
+    prose = [word for who, text in notes if not who for word in telling_words(text, task.language)]
+    for is_quoted, group in groupby(notes, key=lambda said: said[0] != ""):
+        run = list(group)
+        if not is_quoted:
+            yield from (text for _, text in run)
+            continue
+        length = sum(len(who) + len(text) for who, text in run)
+        told = _choose(list(_read_record(run, task.language)), length, overhead, prose)
+        yield from (_tell(said, voice, number) for number, said in enumerate(told))
+
+
+def _read_notes(rows: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The sentences of notes, each with the speaker under whom its row quotes it, "" for prose."""
+    for row in rows:
+        who = ""
+        for sentence in split_sentences(row):
+            speaker, text = read_line(sentence)
+            name = speaker.partition(" (")[0]
+            if name and len(name.split()) <= _NAME_WORDS:
+                who = name
+                yield who, text
+            else:
+                yield who, sentence
+
+
+def _choose(
+    said: Sequence[_Said], chars: int, overhead: int, told: Iterable[str] = ()
+) -> list[_Said]:
+    """What is told, in the order of the span: nothing twice, and nothing of which all words were
+    told already."""
     chosen: dict[int, _Said] = {}
-    known: set[str] = set()
+    known = set(told)
     length = 0
     for place in _spread(said, chars):
         fresh = tuple(p for p in said[place].phrases if not (_words(p) and known >= {*_words(p)}))

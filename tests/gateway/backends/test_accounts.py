@@ -10,6 +10,7 @@ from gateway.backends.accounts import Task, mention, read_task, write_account
 from gateway.prompts.summary import ask_chapter, ask_gist
 from gateway.wire.json_text import dumps, loads
 from policies.judge import judge_gist, judge_summary
+from policies.standin import write_stand_in
 from policies.values import Line
 
 SPANS: dict[str, tuple[tuple[str, str], str]] = {
@@ -97,6 +98,31 @@ def test_a_gist_passes_the_judge(language: str) -> None:
     verdict = judge_gist(dumps({"chapter": gist}), [account], finish_reason="stop", asked_chars=300)
     assert verdict.reasons == ()
     assert len(gist) <= 300
+
+
+@pytest.mark.parametrize("language", SPANS)
+@pytest.mark.parametrize("chars", [150, 300, 600])
+def test_a_gist_over_stand_ins_passes_the_judge(language: str, chars: int) -> None:
+    span = make_span(language)
+    half = len(span) // 2
+    early, late = write_stand_in(span[:half], 300), write_stand_in(span[half:], 300)
+    record = "\n".join(f"{line.speaker}: {line.text}" for line in span[:half])
+    account = write_account(Task(record, 300, language))
+    for notes in ([early, late], [account, late], [f"{account}\n{early}", late], [late]):
+        prompt = ask_gist(notes, asked_chars=chars, language=language, form="grammar")
+        gist = write_account(read_task(loads(prompt.messages[0])["content"], notes=True))
+        found = judge_gist(dumps({"chapter": gist}), notes, finish_reason="stop", asked_chars=chars)
+        assert found.reasons == ()
+        assert 0 < len(gist) <= chars
+        assert not any(f"{name}: " in gist for name in SPANS[language][0])
+
+
+def test_prose_with_a_colon_is_no_speaker() -> None:
+    notes = "Ada and Ben agreed on this: the sealed crate goes to Lisbon.\nAda: I sold my viola."
+    task = Task(notes, 300, "en", notes=True)
+    assert write_account(task) == (
+        "Ada and Ben agreed on this: the sealed crate goes to Lisbon. Ada spoke of sold and viola."
+    )
 
 
 def test_every_stretch_of_a_long_span_speaks() -> None:
