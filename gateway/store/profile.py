@@ -201,8 +201,9 @@ def list_facts(
 ) -> tuple[list[ProfileRow], int | None]:
     """A page of active facts, newest first, and where the next begins (None at the end).
 
-    words: only those that contain this, whatever its case and width. before: the row number that
-    the page before ended with.
+    words: only those that contain this, whatever its case and width; of a text without letters and
+    digits its pictures (emoji) count, and one without these is contained in nothing. before: the
+    row number that the page before ended with.
     """
     statement = (
         select(*COLUMNS)
@@ -270,5 +271,15 @@ def _read(row: Row[Any]) -> ProfileRow:
 
 
 def _matching(rows: Iterable[ProfileRow], words: str) -> Iterable[ProfileRow]:
+    if not words:
+        return rows
     wanted = fold_text(words)
-    return (row for row in rows if wanted in fold_text(f"{row.about or ''} {row.text}"))
+    fold = fold_text if wanted else _pictures
+    wanted = wanted or _pictures(words)
+    if not wanted:
+        return ()
+    return (row for row in rows if wanted in fold(f"{row.about or ''} {row.text}"))
+
+
+def _pictures(text: str) -> str:
+    return "".join(letter for letter in text if unicodedata.category(letter) == "So")

@@ -42,6 +42,27 @@ async def texts(door: Door, query: str = "", key: str | None = None) -> list[str
 
 
 @pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", ["🎻 lessons on Monday!", "私は京都に住む。"]),
+        ("%00", []),
+        ("%20", []),
+        ("!", []),
+        ("。", []),
+        ("%E2%80%8D", []),
+        ("🎻", ["🎻 lessons on Monday!"]),
+        ("🎻!", ["🎻 lessons on Monday!"]),
+        ("🎺", []),
+        ("京都!", ["私は京都に住む。"]),
+    ],
+)
+async def test_words_without_letters_find_nothing(door: Door, query: str, found: list[str]) -> None:
+    await add(door, "私は京都に住む。")
+    await add(door, "🎻 lessons on Monday!")
+    assert await texts(door, f"?q={query}") == found
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "I live in Kyoto.",
