@@ -5,10 +5,10 @@ from __future__ import annotations
 from policies.schema import Recall
 from policies.values import Limits
 
-SHARE = 0.4
-"""Of what a fold frees, notes take this part at most until the next one: with the numbers of the
-design 6,800 characters, so that its 6,000 between two folds stand. In a smaller view more would be
-a fold every few turns."""
+SHARE = 1 / 3
+"""Of what a fold frees, notes take this part at most until the next one (5,666 of 17,000), so that
+folds come at most half as often again: each is a re-read of the whole view, and all that recall
+adds may be 1.5 times what was said. In a smaller view more would be a fold every few turns."""
 
 
 def between_folds(recall: Recall, limits: Limits) -> int:

@@ -535,7 +535,7 @@ TestLaws = Laws.TestCase
 
 
 class LawsOfRecall(Laws):
-    """The same with notes; of what stands between two folds they may be 360 characters."""
+    """The same with notes; of what stands between two folds they may be 300 characters."""
 
     policies = RECALLING
 

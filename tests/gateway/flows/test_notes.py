@@ -249,7 +249,7 @@ async def test_in_every_language(house: House, fact: str, question: str, who: st
 
 
 async def test_notes_keep_to_their_budgets_and_below_the_start(house: House) -> None:
-    """Headroom 3,000: 1,200 between two folds; start 6,000."""
+    """Headroom 3,000: 1,000 between two folds; start 6,000."""
     history: list[Say] = []
     facts = [f"The {WORDS[at]} number {at} belongs to captain Nemo. " * 4 for at in range(12)]
     await talk(house, history, *facts)
@@ -267,7 +267,7 @@ async def test_notes_keep_to_their_budgets_and_below_the_start(house: House) -> 
         if begun.recalled is not None and begun.recalled.note is not None:
             assert total <= 6_000
         assert sum(len(str(m["content"])) for m in said.prompt) == total
-    assert all(0 < chars <= 1_200 for chars in spent.values())
+    assert all(0 < chars <= 1_000 for chars in spent.values())
     assert len(spent) > 1
     assert not any(kind == "cut" for _, _, _, kind, _ in house.folds())
 

@@ -162,7 +162,7 @@ async def test_recall_costs_a_turn_without_a_fold_nothing(house: House, recallin
 async def test_a_folded_turn_without_room_for_notes_reads_them_and_no_more(
     house: House, recalling: House
 ) -> None:
-    """At most 480 characters stand between two folds, and a line has some 200. The one more says
+    """At most 400 characters stand between two folds, and a line has some 200. The one more says
     whether the newest note is on the path."""
     counts = []
     for each in (house, recalling):
@@ -177,7 +177,7 @@ async def test_a_folded_turn_without_room_for_notes_reads_them_and_no_more(
         with listening(each) as heard:
             await grow(each, history, "what of the key number 3?")
         counts.append([len(commit) for commit in commits(heard)])
-    assert recalling.one("SELECT sum(chars) FROM notes") > 480 - LEAST_ROOM
+    assert recalling.one("SELECT sum(chars) FROM notes") > 400 - LEAST_ROOM
     assert [b - a for a, b in zip(*counts, strict=True)] == [1, 1]
 
 

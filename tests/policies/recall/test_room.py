@@ -29,8 +29,8 @@ def limits(ceiling=56_000):
     ("total", "spent", "expected", "why"),
     [
         (31_000, 0, 1_500, "the turn's budget"),
-        (40_000, 4_500, 1_500, "6,000 - 4,500 are just left"),
-        (40_000, 5_200, 800, "6,000 - 5,200"),
+        (40_000, 4_166, 1_500, "17,000 / 3 - 4,166 are just left"),
+        (40_000, 5_200, 466, "5,666 - 5,200"),
         (40_000, 6_000, 0, "nothing is left until the next fold"),
         (40_000, 7_000, 0, "a budget that was lowered meanwhile"),
         (47_001, 0, 999, "48,000 - 47,001: up to the start of folding"),
@@ -43,12 +43,13 @@ def test_the_least_of_three_bounds(total, spent, expected, why):
 
 
 def test_a_small_view_gathers_no_more_than_a_share_of_what_a_fold_frees():
-    """14,000 of 56,000: a headroom of 4,250, of which 0.4 are 1,700."""
+    """14,000 of 56,000: a headroom of 4,250, of which a third is 1,416."""
     narrow = limits(14_000)
-    assert between_folds(Recall(), limits()) == 6_000
-    assert between_folds(Recall(), narrow) == 1_700
-    assert notes_room(Recall(), narrow, total=5_000, spent=0) == 1_500
-    assert notes_room(Recall(), narrow, total=5_000, spent=1_500) == 200
+    assert between_folds(Recall(), limits()) == 5_666
+    assert between_folds(Recall(between_folds=5_000), limits()) == 5_000
+    assert between_folds(Recall(), narrow) == 1_416
+    assert notes_room(Recall(), narrow, total=5_000, spent=0) == 1_416
+    assert notes_room(Recall(), narrow, total=5_000, spent=1_200) == 216
 
 
 def test_a_view_that_counts_messages_has_no_bounds_in_characters():
@@ -67,5 +68,5 @@ def test_no_notes_bring_a_view_above_its_start_or_beyond_a_budget(budget, betwee
     recall = Recall(budget=budget, between_folds=between)
     room = notes_room(recall, limits(), total=total, spent=spent)
     assert 0 <= room <= budget
-    assert room == 0 or spent + room <= min(between, 6_800)
+    assert room == 0 or spent + room <= min(between, 5_666)
     assert room == 0 or total + room <= 48_000
