@@ -51,8 +51,21 @@ class SlotServer:
 
     def __init__(self, backend: str, ask: Ask) -> None:
         self._backend = backend
-        self._ask = ask
+        self._send = ask
         self._can_erase = True
+
+    async def _ask(
+        self, method: str, path: str, seconds: float, fields: Mapping[str, Any] | None = None
+    ) -> Any:
+        """As Ask; a fault of a server that lacks what is asked for names the path."""
+        try:
+            return await self._send(method, path, seconds, fields)
+        except UpstreamFault as fault:
+            if fault.kind not in NO_SUCH_THING:
+                raise
+            _, colon, words = fault.what.partition(": ")
+            what = f"{fault.outline} to {method} {path}{colon}{words}"
+            raise UpstreamFault(fault.kind, what, status=fault.status) from fault
 
     async def read_slots(self) -> list[ServerSlot]:
         """The server's own word on its slots. Raises UpstreamFault, also where it has no list."""

@@ -57,6 +57,7 @@ class SlotWatch:
         self._tasks: set[asyncio.Task[None]] = set()
         self._rounds = 0
         self._told: dict[str, tuple[str, ...]] = {}
+        self._held: dict[str, str] = {}
 
     def report_to(self, meters: Meters) -> None:
         """Let these show each server's line and count who was turned away."""
@@ -132,8 +133,11 @@ class SlotWatch:
                 await care.wipe()
             if wipes:
                 await self._store.write(close_wipes, wipes, self._clock.now_ms())
+            self._held.pop(name, None)
         except UpstreamFault as fault:
-            if wipes or care.is_dirty:
+            # A round comes every few seconds, and a server that lacks a path lacks it for days.
+            if (wipes or care.is_dirty) and self._held.get(name) != fault.outline:
+                self._held[name] = fault.outline
                 log.warning("%s holds deleted conversations still: %s", name, fault.outline)
 
     def _tell(self, name: str, cautions: tuple[str, ...]) -> None:

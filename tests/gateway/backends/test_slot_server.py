@@ -46,6 +46,28 @@ async def test_no_list_is_malformed(answer: Any) -> None:
     assert told.value.kind is FaultKind.MALFORMED
 
 
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        (
+            UpstreamFault(FaultKind.NOT_FOUND, "The backend b answered 404: File: not found"),
+            "The backend b answered 404 to GET /slots: File: not found",
+        ),
+        (
+            UpstreamFault(FaultKind.SERVER, "The backend b answered 501", status=501),
+            "The backend b answered 501 to GET /slots",
+        ),
+        (GONE, "gone"),
+    ],
+)
+async def test_what_a_server_lacks_is_named(fault: UpstreamFault, what: str) -> None:
+    with pytest.raises(UpstreamFault) as told:
+        await SlotServer("b", Script(fault)).read_slots()
+    assert (told.value.kind, told.value.what) == (fault.kind, what)
+    assert told.value.status == fault.status
+    assert told.value.outline == what.partition(": ")[0]
+
+
 async def test_a_slot_is_erased_or_else_overwritten_and_it_is_asked_once() -> None:
     able = Script({})
     await SlotServer("b", able).overwrite(1)

@@ -175,6 +175,31 @@ async def test_a_wipe_that_fails_is_tried_again(
     assert house.store.reading(open_wipes) == []
 
 
+async def test_what_holds_a_wipe_up_is_told_once_until_it_is_something_else(
+    house: House, care: Care, watch: SlotWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    note(house, "conv_1")
+    care.is_checked = True
+    lacks = UpstreamFault(FaultKind.NOT_FOUND, "The backend local answered 404 to GET /slots: no")
+    gone = UpstreamFault(FaultKind.UNAVAILABLE, "The backend local cannot be reached")
+    for fault in (lacks, lacks, lacks, gone, gone, lacks):
+        care.fault = fault
+        await watch.look()
+    told = "local holds deleted conversations still: The backend local "
+    assert [message for message in caplog.messages if "still" in message] == [
+        f"{told}answered 404 to GET /slots",
+        f"{told}cannot be reached",
+        f"{told}answered 404 to GET /slots",
+    ]
+    care.fault = None
+    await watch.look()
+    assert house.store.reading(open_wipes) == []
+    note(house, "conv_2")
+    care.fault = lacks
+    await watch.look()
+    assert len([message for message in caplog.messages if "still" in message]) == 4
+
+
 async def test_slots_that_a_deletion_elsewhere_made_unsure_are_wiped_too(
     house: House, care: Care, watch: SlotWatch
 ) -> None:
