@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from gateway.store.engine import Store
 
 SHIPPED = Path(gateway.__file__).parent.parent / "policies.yaml"
 """The example in the checkout that the program runs from."""
+
+_EVERY = 100
 
 database_option = click.option(
     "--database-url",
@@ -73,6 +76,14 @@ def print_json(value: object) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value)
     click.echo(text)
+
+
+def tell_progress(done: int, total: int, what: str) -> None:
+    """On standard error: a line that is written over on a terminal, elsewhere one now and then."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{done:,} of {total:,} {what}", nl=done == total, err=True)
+    elif done % _EVERY == 0:
+        click.echo(f"{done:,} of {total:,} {what}", err=True)
 
 
 @contextmanager

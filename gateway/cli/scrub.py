@@ -15,6 +15,7 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
+    tell_progress,
 )
 from gateway.clock import SystemClock
 from gateway.flows import scrub, scrub_material
@@ -71,8 +72,7 @@ def scrub_command(
             chosen = [store.reading(find_named, owner or "local", user, id).id for id in ids]
         for number, id in enumerate(chosen, start=1):
             _scrub_one(store, file, id, report)
-            click.echo(f"\r{number} of {len(chosen)}", nl=False, err=True)
-        click.echo("", err=True)
+            tell_progress(number, len(chosen), "conversations")
     if as_json:
         print_json(report.as_json())
     else:

@@ -53,6 +53,14 @@ def test_bad_memory_is_told_and_then_quarantined(run: Run, refused: Seeded) -> N
     assert json.loads(clean.stdout)["conversations"] == 2
 
 
+def test_progress_is_no_part_of_what_is_found(run: Run, refused: Seeded) -> None:
+    done = run("scrub", "--all", "--dry-run", "--json")
+    assert list(json.loads(done.stdout)) and done.stdout.count("\n") == 1
+    assert done.stderr == ""
+    told = run("scrub", "--all", "--dry-run")
+    assert " of 2 " not in told.output and "\r" not in told.output
+
+
 def test_it_is_told_to_people(run: Run, refused: Seeded) -> None:
     done = run("scrub", refused.mine.id, "--dry-run")
     assert f"{refused.mine.id}  chapter  chap_" in done.stdout
