@@ -64,7 +64,7 @@ class SlotServer:
             if fault.kind not in NO_SUCH_THING:
                 raise
             _, colon, words = fault.what.partition(": ")
-            what = f"{fault.outline} to {method} {path}{colon}{words}"
+            what = f"{fault.outline}, asked for {method} {path}{colon}{words}"
             raise UpstreamFault(fault.kind, what, status=fault.status) from fault
 
     async def read_slots(self) -> list[ServerSlot]:

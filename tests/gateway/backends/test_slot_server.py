@@ -51,11 +51,11 @@ async def test_no_list_is_malformed(answer: Any) -> None:
     [
         (
             UpstreamFault(FaultKind.NOT_FOUND, "The backend b answered 404: File: not found"),
-            "The backend b answered 404 to GET /slots: File: not found",
+            "The backend b answered 404, asked for GET /slots: File: not found",
         ),
         (
             UpstreamFault(FaultKind.SERVER, "The backend b answered 501", status=501),
-            "The backend b answered 501 to GET /slots",
+            "The backend b answered 501, asked for GET /slots",
         ),
         (GONE, "gone"),
     ],

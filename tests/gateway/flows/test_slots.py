@@ -180,16 +180,18 @@ async def test_what_holds_a_wipe_up_is_told_once_until_it_is_something_else(
 ) -> None:
     note(house, "conv_1")
     care.is_checked = True
-    lacks = UpstreamFault(FaultKind.NOT_FOUND, "The backend local answered 404 to GET /slots: no")
+    lacks = UpstreamFault(
+        FaultKind.NOT_FOUND, "The backend local answered 404, asked for GET /slots: no"
+    )
     gone = UpstreamFault(FaultKind.UNAVAILABLE, "The backend local cannot be reached")
     for fault in (lacks, lacks, lacks, gone, gone, lacks):
         care.fault = fault
         await watch.look()
     told = "local holds deleted conversations still: The backend local "
     assert [message for message in caplog.messages if "still" in message] == [
-        f"{told}answered 404 to GET /slots",
+        f"{told}answered 404, asked for GET /slots",
         f"{told}cannot be reached",
-        f"{told}answered 404 to GET /slots",
+        f"{told}answered 404, asked for GET /slots",
     ]
     care.fault = None
     await watch.look()
