@@ -49,6 +49,7 @@ async def change_memory(request: Request, id: str, change: Change, *, now: bool)
         return conversation.pk, dump_bytes(line)
 
     conversation_pk, answer = await context.store.write(write)
+    context.views.forget_memories()
     context.prefills.memory_grew(conversation_pk)
     return json_response(answer)
 
@@ -91,12 +92,21 @@ async def edit_chapter(request: Request, id: str, part: str) -> Response:
 
 @router.delete("/chapters/{part}")
 async def delete_chapter(request: Request, id: str, part: str) -> Response:
-    """What it tells leaves the memory; its span stays folded."""
+    """What it tells leaves the memory, with what models told beside it; its span stays folded.
+
+    `memories`: what left the profile with it. `still_told_by`: the gists that cover it; what they
+    tell of it they tell until they are edited or undone.
+    """
     told = await read_body(request, id, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
-        memory_edits.edit_chapter(connection, hand, part, "")
-        return {**tell_part(connection, hand, "chapters", part), "deleted": True}
+        memories = memory_edits.edit_chapter(connection, hand, part, "")
+        return {
+            **tell_part(connection, hand, "chapters", part),
+            "deleted": True,
+            "memories": memories,
+            "still_told_by": memory_edits.gists_telling(connection, hand, part),
+        }
 
     return await change_memory(request, id, change, now=read_flag(told, "now"))
 
@@ -224,12 +234,13 @@ def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
 
 @router.delete("/entries/{part}")
 async def delete_entry(request: Request, id: str, part: str) -> Response:
+    """A fact leaves the profile too, as far as the same message taught it: `memories`."""
     told = await read_body(request, id, "now")
 
     def change(connection: Connection, hand: Hand) -> Line:
-        ledger_edits.delete_entry(connection, hand, part)
+        memories = ledger_edits.delete_entry(connection, hand, part)
         row = ledger_edits.find_entry(connection, hand.conversation, part)
-        return {**_entry(connection, hand, row.pk), "deleted": True}
+        return {**_entry(connection, hand, row.pk), "deleted": True, "memories": memories}
 
     return await change_memory(request, id, change, now=read_flag(told, "now"))
 

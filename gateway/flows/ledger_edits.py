@@ -10,8 +10,18 @@ from sqlalchemy import Connection
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.hand import Hand
 from gateway.store import ledger
-from gateway.store.ledger_rows import EntryRow, EntryState, MarkName, MarkRow, state_of
+from gateway.store.ledger_rows import (
+    BY_OWNER,
+    EntryRow,
+    EntryState,
+    MarkName,
+    MarkRow,
+    state_of,
+)
+from gateway.store.profile import ProfileRow
+from gateway.store.profile_ties import bring_back_memories, entries_of, withdraw_memories
 from gateway.store.transcript import ConversationRow
+from gateway.store.wipes import tell_of_emptied
 
 ACTS: dict[str, MarkName] = {
     "pin": "pinned",
@@ -86,12 +96,68 @@ def edit_entry(
     return new
 
 
-def delete_entry(connection: Connection, hand: Hand, id: str) -> None:
-    """Delete an entry: no later fold shows it, and no re-summary of its chapter brings it back."""
+def delete_entry(connection: Connection, hand: Hand, id: str) -> list[str]:
+    """Delete an entry: no later fold shows it, and no re-summary of its chapter brings it back.
+
+    With a fact goes what the same message taught the profile: returns the ids of these memories.
+    """
     row = find_entry(connection, hand.conversation, id)
+    memories: list[str] = []
     if _state(connection, hand, row).deleted is None:
         _mark(connection, hand, row, "deleted")
+        memories = withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
+        tell_of_emptied(connection, hand.now_ms)
     hand.finish(connection)
+    return memories
+
+
+def delete_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> list[str]:
+    """Delete what models told beside a chapter, with the chapter; the ids of the memories that go
+    with it."""
+    memories: list[str] = []
+    for row, marks in ledger.all_entries(connection, hand.conversation.pk):
+        is_told = row.chapter_pk == chapter_pk and row.origin == "model"
+        if is_told and state_of(row, marks).deleted is None:
+            _mark(connection, hand, row, "deleted", chapter_pk=chapter_pk)
+            memories += withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
+    tell_of_emptied(connection, hand.now_ms)
+    return memories
+
+
+def restore_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> list[str]:
+    """Take back `delete_entries_of`; the ids of the memories that stand again."""
+    memories: list[str] = []
+    for row, marks in ledger.all_entries(connection, hand.conversation.pk):
+        deleted = state_of(row, marks).deleted
+        if deleted is None or deleted.origin != "owner" or deleted.chapter_pk != chapter_pk:
+            continue
+        _mark(connection, hand, row, "undeleted", chapter_pk=chapter_pk)
+        memories += _bring_back(connection, hand, row, deleted)
+    return memories
+
+
+def delete_told(connection: Connection, fact: ProfileRow, now_ms: int) -> bool:
+    """After a fact of the profile was deleted: the ledger of the conversation that taught it does
+    not go on telling it. Whether anything that is pinned changed."""
+    was_pinned = False
+    for row in entries_of(connection, fact):
+        conversation_pk = fact.conversation_pk or 0
+        marks = ledger.marks_of(connection, conversation_pk, [row]).get(row.pk, [])
+        state = state_of(row, marks)
+        if state.deleted is None:
+            ledger.add_mark(
+                connection, conversation_pk, row.pk, "deleted", origin="profile", now_ms=now_ms
+            )
+            was_pinned = was_pinned or state.pinned is not None
+    return was_pinned
+
+
+def _bring_back(connection: Connection, hand: Hand, row: EntryRow, deleted: MarkRow) -> list[str]:
+    """The memories that went with an entry; none where the entry went with a memory, which its
+    owner deleted for good."""
+    if deleted.origin == "profile":
+        return []
+    return bring_back_memories(connection, row, hand.conversation.pk, deleted.created_ms)
 
 
 def act(connection: Connection, hand: Hand, id: str, name: str) -> None:
@@ -120,6 +186,8 @@ def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
         return _take_back(connection, hand, row, steps[-1].by_pk)
     if steps:
         _mark(connection, hand, row, _OPPOSITE[steps[-1].mark])
+        if steps[-1].mark == "deleted":
+            _bring_back(connection, hand, row, steps[-1])
         hand.finish(connection)
         return row
     before = _edited_from(connection, hand, row)
@@ -153,7 +221,7 @@ def _steps(marks: Sequence[MarkRow]) -> list[MarkRow]:
     """The owner's acts that stand: one that takes back an earlier one ends both."""
     steps: list[MarkRow] = []
     for mark in marks:
-        if mark.origin != "owner":
+        if mark.origin not in BY_OWNER:
             continue
         undone = [step for step in steps if _OPPOSITE[step.mark] == mark.mark]
         if undone:
@@ -173,7 +241,13 @@ def _state(connection: Connection, hand: Hand, row: EntryRow) -> EntryState:
 
 
 def _mark(
-    connection: Connection, hand: Hand, row: EntryRow, mark: MarkName, by: EntryRow | None = None
+    connection: Connection,
+    hand: Hand,
+    row: EntryRow,
+    mark: MarkName,
+    by: EntryRow | None = None,
+    *,
+    chapter_pk: int | None = None,
 ) -> None:
     ledger.add_mark(
         connection,
@@ -183,6 +257,7 @@ def _mark(
         origin="owner",
         now_ms=hand.now_ms,
         by_pk=None if by is None else by.pk,
+        chapter_pk=chapter_pk,
     )
 
 

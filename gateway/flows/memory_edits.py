@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from gateway.errors import BadRequest, Conflict, NotFound
-from gateway.flows import pins
+from gateway.flows import ledger_edits, pins
 from gateway.flows.debts import chapter_key
 from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
@@ -24,11 +24,12 @@ from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import ChapterRow, chapters, versions
 from gateway.store.conversations import jobs
 from gateway.store.gist_rows import GistRow, gists
+from gateway.store.ledger_rows import Path
 from gateway.store.memory_report import gist_id
 from gateway.store.message_ids import message_ids
-from gateway.store.profile import ProfileRow
+from gateway.store.profile import ProfileRow, rows_by_pk
 from gateway.store.shown import folds_showing
-from gateway.store.transcript import ConversationRow, conversations
+from gateway.store.transcript import ConversationRow, conversations, node_by_pk
 from gateway.store.wipes import tell_of_emptied
 from policies.schema import Policy, PolicyFile
 
@@ -54,16 +55,46 @@ def _policies(file: PolicyFile, model: str) -> list[Policy]:
     return policies_of(file, model) or list(file.policies.values())
 
 
-def edit_chapter(connection: Connection, hand: Hand, id: str, text: str) -> None:
-    """A chapter in the owner's words; an empty text deletes what it tells."""
+def edit_chapter(connection: Connection, hand: Hand, id: str, text: str) -> list[str]:
+    """A chapter in the owner's words; an empty text deletes what it tells, and with it what models
+    told beside it: returns the ids of the memories that go."""
     chapter = find_chapter(connection, hand.conversation, id)
+    memories: list[str] = []
     if chapter.text != text:
-        _write(connection, hand, chapter, text)
+        memories = _write(connection, hand, chapter, text)
     hand.finish(connection)
+    return memories
+
+
+def gists_telling(connection: Connection, hand: Hand, id: str) -> list[str]:
+    """The ids of the gists that cover a chapter and are not empty: of each policy the one that
+    covers most, on the newest branch where the chapter lies on it. What a chapter told they tell
+    until they are edited or undone."""
+    chapter = find_chapter(connection, hand.conversation, id)
+    head_pk = hand.conversation.head_pk
+    head = None if head_pk is None else Path(connection, node_by_pk(connection, head_pk))
+    newest = {
+        (row.policy, row.last_pk): row
+        for row in gist_rows.all_gists(connection, hand.conversation.pk)
+    }
+    found: dict[str, tuple[tuple[bool, int], GistRow]] = {}
+    for row in newest.values():
+        path = Path(connection, node_by_pk(connection, row.last_pk))
+        is_live = bool(row.text) and row.retired_ms is None
+        if not is_live or not path.holds(chapter.last_pk, chapter.last_depth):
+            continue
+        rank = (head is not None and head.holds(row.last_pk, row.last_depth), row.last_depth)
+        if row.policy not in found or found[row.policy][0] < rank:
+            found[row.policy] = rank, row
+    ids = message_ids(connection, (row.last_pk for _, row in found.values()))
+    return [
+        gist_id(hand.conversation.id, row.policy, ids[row.last_pk]) for _, row in found.values()
+    ]
 
 
 def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | None) -> None:
-    """The text before the newest change, or that of a version. Raises Conflict where none is."""
+    """The text before the newest change, or that of a version; with it comes back what went when
+    the chapter was deleted. Raises Conflict where none is."""
     chapter = find_chapter(connection, hand.conversation, id)
     told = connection.execute(
         select(versions.c.version, versions.c.text, versions.c.origin)
@@ -73,6 +104,8 @@ def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | Non
     text = _earlier(told, version, "chapter")
     if text != chapter.text:
         _write(connection, hand, chapter, text)
+    if text and not chapter.text:
+        ledger_edits.restore_entries_of(connection, hand, chapter.pk)
     hand.finish(connection)
 
 
@@ -139,7 +172,8 @@ def find_chapter(connection: Connection, conversation: ConversationRow, id: str)
     return row
 
 
-def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -> None:
+def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -> list[str]:
+    """A version in the owner's name; the ids of the memories that go with an empty one."""
     pins.follow_chapter(connection, hand, chapter, text)
     chapter_rows.add_version(
         connection,
@@ -151,6 +185,7 @@ def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -
         prompt=None,
         now_ms=hand.now_ms,
     )
+    return [] if text else ledger_edits.delete_entries_of(connection, hand, chapter.pk)
 
 
 def _earlier(told: Sequence[Row[Any]], version: int | None, what: str) -> str:
@@ -262,15 +297,19 @@ def announce_fact(connection: Connection, fact: ProfileRow, *, now: bool) -> Non
 
 
 def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> None:
-    """Delete a fact of the profile. Whoever calls it lets its program forget the memories of views.
+    """Delete a fact of the profile, and the same fact in the ledgers of the conversations that
+    taught it. Whoever calls it lets its program forget the memories of views.
 
     Views show it until they fold. now: its text is gone at once, out of them too, and they show
     their memory anew at their next user message.
     """
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
+    pks = profile_edits.chain_of(connection, fact)
     if now:
-        pks = profile_edits.chain_of(connection, fact)
         showing = folds_showing(connection, owned, "profile", pks)
         documents.ask_anew(connection, {one.conversation_pk for one in showing})
+    for row in rows_by_pk(connection, pks):
+        if ledger_edits.delete_told(connection, row, now_ms) and now and row.conversation_pk:
+            documents.ask_anew(connection, [row.conversation_pk])
     profile_edits.delete_fact(connection, fact, now_ms, at_once=now)
     tell_of_emptied(connection, now_ms)

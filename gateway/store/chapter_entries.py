@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from gateway.store import ledger
 from gateway.store.chapter_rows import ChapterRow
-from gateway.store.ledger_rows import EntryRow, EntryState, MarkName, MarkRow, Path
+from gateway.store.ledger_rows import BY_OWNER, EntryRow, EntryState, MarkName, MarkRow, Path
 from gateway.store.transcript import node_by_pk
 from policies.ledger.additions import Known, New, plan_additions
 from policies.ledger.deletions import Deleted, without_deleted
@@ -128,14 +128,16 @@ def add_entries(
 def _deleted(
     states: Sequence[EntryState], chapter: ChapterRow, sources: Sequence[int]
 ) -> list[Deleted]:
-    """What its owner deleted of this chapter."""
+    """What its owner deleted of this chapter; not what went with the chapter as a whole: that is
+    told again where its owner asks for the chapter again."""
     lines = {pk: line for line, pk in enumerate(sources)}
     return [
         Deleted(row.kind, row.text, row.about or "", lines.get(row.source_pk or 0))
         for state in states
         if (row := state.row).chapter_pk == chapter.pk
         and state.deleted is not None
-        and state.deleted.origin == "owner"
+        and state.deleted.origin in BY_OWNER
+        and state.deleted.chapter_pk is None
     ]
 
 

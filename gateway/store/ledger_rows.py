@@ -31,6 +31,10 @@ MarkName = Literal[
     "undeleted",
 ]
 
+BY_OWNER = ("owner", "profile")
+"""Origins of marks that are the owner's own acts: over the entry, or over the fact of the profile
+that the same message taught."""
+
 _PAIR = {
     "closed": "closed",
     "superseded": "superseded",

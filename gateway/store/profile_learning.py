@@ -310,3 +310,13 @@ def _said(connection: Connection, pks: Collection[int]) -> dict[int, tuple[str, 
 
 def _digest(text: str, size: int) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
+
+
+def tells_same(row: ProfileRow, text: str, about: str | None) -> bool:
+    """Whether a fact was learned in such words, or about the same; never where its owner wrote it.
+    Its text may be gone, or its owner may have mended it: what counts is what was learned."""
+    if row.source is None:
+        return False
+    told = _Source.describe("", about, text)
+    learned = _Source.read(row.source)
+    return learned.is_about(told) or learned.share(told) >= SAME

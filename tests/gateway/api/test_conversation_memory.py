@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.store import chapter_rows, ledger
+from gateway.store import chapter_rows, ledger, profile_learning
+from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.api.conftest import Door, Opener
 from tests.gateway.api.test_memories import KEYS, send
@@ -509,3 +510,32 @@ async def test_another_owners_memory_is_not_scrubbed(opened: Opener) -> None:
         other = await send(door, "POST", f"{chat.path}/scrub", {}, "kb")
         assert other.status_code == 404
         assert (await chat.chapter())["origin"] == "model"
+
+
+async def test_a_deleted_chapter_names_the_gists_that_still_tell_it(door: Door) -> None:
+    chat = Chat(door)
+    tail = f"chapters/{(await chat.chapter())['id']}"
+    gist = (await chat.gist())["id"]
+    gone = (await chat.send("DELETE", tail)).json()
+    assert (gone["still_told_by"], gone["memories"]) == ([gist], [])
+    await chat.send("POST", f"{tail}/undo")
+    await chat.send("DELETE", f"gists/{gist}")
+    assert (await chat.send("DELETE", tail)).json()["still_told_by"] == []
+
+
+async def test_a_deleted_fact_names_the_memories_that_go_with_it(door: Door) -> None:
+    chat = Chat(door)
+    told = [Told("The user lives in Kyoto.", "home", chat.nodes[0].pk)]
+    where = (chat.row.owner_pk, chat.row.pk)
+    span = [chat.nodes[0].pk]
+    door.store.writing(profile_learning.learn, *where, told, span=span, now_ms=NOW)
+    (fact,) = (await door.get("/api/memories")).json()["memories"]
+    tail = f"entries/{chat.entries['fact']}"
+    gone = await chat.send("DELETE", tail)
+    assert (gone.json()["state"], gone.json()["memories"]) == ("deleted", [fact["id"]])
+    assert (await door.get("/api/memories")).json()["memories"] == []
+    assert (await chat.send("DELETE", tail)).json()["memories"] == []
+    await chat.send("POST", f"{tail}/undo")
+    assert (await door.get("/api/memories")).json()["memories"] == [fact]
+    await send(door, "DELETE", f"/api/memories/{fact['id']}")
+    assert chat.entries["fact"] in {line["id"] for line in (await chat.memory())["deleted"]}

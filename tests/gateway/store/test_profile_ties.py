@@ -1,0 +1,168 @@
+"""A fact of a ledger and of the profile that one message taught: deleted and undone together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from gateway.flows import ledger_edits, memory_edits
+from gateway.flows.hand import Hand
+from gateway.store import chapter_rows, ledger, profile, profile_edits, profile_learning
+from gateway.store.engine import Store
+from gateway.store.ledger_rows import EntryRow, state_of
+from gateway.store.profile_learning import Told
+from gateway.store.transcript import ConversationRow, Node
+from policies.values import Span
+from tests.gateway.house import House, user
+from tests.gateway.seeds import NOW, add_conversation
+
+SIX = [
+    ("I live in Kyoto and I keep a cat.", "The user lives in Kyoto.", "The user keeps a cat."),
+    ("京都に住み、猫を飼っています。", "利用者は京都に住んでいる。", "利用者は猫を飼っている。"),
+    ("我住在杭州，养了一只猫。", "用户住在杭州。", "用户养了一只猫。"),
+    ("부산에 살고 고양이를 키워요.", "사용자는 부산에 산다.", "사용자는 고양이를 키운다."),
+    ("Живу в Казани, держу кошку.", "Пользователь живёт в Казани.", "У пользователя есть кошка."),
+    ("Vivo en Sevilla y tengo un gato.", "El usuario vive en Sevilla.", "Tiene un gato."),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    house = House(tmp_path)
+    yield house.store
+    house.store.close()
+
+
+class Chat:
+    """A conversation whose first message taught two facts, to its ledger and to the profile."""
+
+    def __init__(self, connection: Connection, said: str, *facts: str) -> None:
+        self.connection = connection
+        self.row: ConversationRow
+        self.nodes: list[Node]
+        self.row, self.nodes = add_conversation(connection, [user(said), user("…")], owner="ann")
+        self.chapter, _ = chapter_rows.add_chapter(
+            connection,
+            self.row.pk,
+            Span(1, 1, 10),
+            first_pk=self.nodes[0].pk,
+            last_pk=self.nodes[0].pk,
+            now_ms=NOW,
+        )
+        chapter_rows.add_version(
+            connection,
+            self.row.pk,
+            self.chapter,
+            text="They talked.",
+            origin="model",
+            backend="local",
+            prompt="1",
+            now_ms=NOW,
+        )
+        self.entries = [self._tell(text, f"thing {at}") for at, text in enumerate(facts)]
+
+    def _tell(self, text: str, about: str) -> EntryRow:
+        told = [Told(text, about, self.nodes[0].pk)]
+        where = (self.row.owner_pk, self.row.pk)
+        profile_learning.learn(self.connection, *where, told, span=[self.nodes[0].pk], now_ms=NOW)
+        return ledger.add_entry(
+            self.connection,
+            self.row.pk,
+            kind="fact",
+            text=text,
+            about=about,
+            source_pk=self.nodes[0].pk,
+            last_pk=self.nodes[0].pk,
+            last_depth=1,
+            chapter_pk=self.chapter,
+            origin="model",
+            now_ms=NOW,
+        )
+
+    @property
+    def chapter_id(self) -> str:
+        (row,) = chapter_rows.all_chapters(self.connection, self.row.pk)
+        return row.id
+
+    def hand(self, after: int = 1) -> Hand:
+        return Hand(self.row, NOW + after)
+
+    def known(self) -> set[str]:
+        """The profile, as every chat of the owner is shown it."""
+        return {row.text for row in profile.active(self.connection, self.row.owner_pk)}
+
+    def told(self) -> set[str]:
+        """What the ledger tells still."""
+        told = ledger.all_entries(self.connection, self.row.pk)
+        return {row.text for row, marks in told if state_of(row, marks).deleted is None}
+
+
+@pytest.mark.parametrize(("said", "home", "cat"), SIX)
+def test_a_fact_of_the_ledger_goes_with_its_memory_and_comes_back_with_it(
+    store: Store, said: str, home: str, cat: str
+) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, said, home, cat)
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == home]
+        gone = ledger_edits.delete_entry(connection, chat.hand(), chat.entries[0].id)
+        assert gone == [fact.id]
+        assert (chat.known(), chat.told()) == ({cat}, {cat})
+        again = [Told(home, "thing 0", chat.nodes[0].pk)]
+        where = (chat.row.owner_pk, chat.row.pk)
+        profile_learning.learn(connection, *where, again, span=[chat.nodes[0].pk], now_ms=NOW + 2)
+        assert chat.known() == {cat}, "what was deleted is not learned again"
+        ledger_edits.undo_entry(connection, chat.hand(3), chat.entries[0].id)
+        assert (chat.known(), chat.told()) == ({home, cat}, {home, cat})
+
+
+@pytest.mark.parametrize(("said", "home", "cat"), SIX)
+def test_a_memory_goes_with_its_fact_of_the_ledger_and_is_gone_for_good(
+    store: Store, said: str, home: str, cat: str
+) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, said, home, cat)
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == home]
+        memory_edits.delete_fact(connection, fact, NOW + 1, now=False)
+        assert (chat.known(), chat.told()) == ({cat}, {cat})
+        ledger_edits.undo_entry(connection, chat.hand(2), chat.entries[0].id)
+        assert (chat.known(), chat.told()) == ({cat}, {home, cat})
+
+
+def test_an_owners_wording_goes_too(store: Store) -> None:
+    """The profile's fact was mended since: it is still what that message taught."""
+    with store._writer.begin() as connection:
+        chat = Chat(connection, "I live in Kyoto", "The user lives in Kyoto.")
+        (fact,) = profile.active(connection, chat.row.owner_pk)
+        profile_edits.edit_fact(connection, fact, "My home is Kyoto.", "thing 0", NOW)
+        ledger_edits.delete_entry(connection, chat.hand(), chat.entries[0].id)
+        assert chat.known() == set()
+        ledger_edits.undo_entry(connection, chat.hand(2), chat.entries[0].id)
+        assert chat.known() == {"The user lives in Kyoto."}
+
+
+def test_what_stood_before_stands_again_and_gives_way_to_the_undone(store: Store) -> None:
+    with store._writer.begin() as connection:
+        owner_pk = Chat(connection, "hi").row.owner_pk
+        profile_edits.add_fact(connection, owner_pk, "I live in Nara.", "thing 0", NOW - 9)
+        chat = Chat(connection, "I live in Kyoto", "The user lives in Kyoto.")
+        assert chat.known() == {"The user lives in Kyoto."}
+        ledger_edits.delete_entry(connection, chat.hand(), chat.entries[0].id)
+        assert chat.known() == {"I live in Nara."}
+        ledger_edits.undo_entry(connection, chat.hand(2), chat.entries[0].id)
+        assert chat.known() == {"The user lives in Kyoto."}
+
+
+def test_a_chapter_takes_what_was_told_beside_it_along_and_gives_it_back(store: Store) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, *SIX[0])
+        first, second = chat.entries
+        ledger_edits.delete_entry(connection, chat.hand(), second.id)
+        gone = memory_edits.edit_chapter(connection, chat.hand(2), chat.chapter_id, "")
+        assert (len(gone), chat.known(), chat.told()) == (1, set(), set())
+        memory_edits.undo_chapter(connection, chat.hand(3), chat.chapter_id, None)
+        assert (chat.known(), chat.told()) == ({first.text}, {first.text}), "not what went before"
+        ledger_edits.undo_entry(connection, chat.hand(4), second.id)
+        assert chat.told() == {first.text, second.text}
