@@ -57,8 +57,8 @@ class Conversation(SQLModel, table=True):
     somebody chose for it, before all rules. private: it was once asked of a private model, or began
     with what was said in such a conversation, and from then on nothing of it leaves this machine.
     renew_after: the newest fold of all when its owner wanted the memory to be seen anew: the next
-    user message of each view that stands on an older one, or on none, is shown a new one. noted: a view of which
-    nothing is folded holds notes.
+    user message of each view that stands on an older one, or on none, is shown a new one. noted: a
+    view of which nothing is folded holds notes.
     """
 
     __tablename__ = "conversations"
