@@ -37,14 +37,14 @@ from gateway.flows.upkeep import Upkeep
 from gateway.jobs import queue
 from gateway.jobs.bells import Bells
 from gateway.meters import Meters
-from gateway.policy_file import LoadedPolicies, load_policies
+from gateway.policy_file import LoadedPolicies, find_cautions, load_policies
 from gateway.settings import Settings
 from gateway.store.boots import begin_boot, end_boot, living, record_revision
 from gateway.store.documents import keep_policy_documents
 from gateway.store.engine import Store
 from gateway.traces import build_traces
 from policies.schema import Backend as BackendConfig
-from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile, find_waiting
+from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile
 
 log = logging.getLogger("foldgate.app")
 
@@ -197,7 +197,7 @@ async def _announce(context: Context) -> None:
     if freed:
         log.info("%d summaries were cut off when the gateway last stopped; queued again", freed)
     loaded = context.policies
-    for sentence in find_waiting(loaded.file):
+    for sentence in find_cautions(loaded.file):
         log.info("%s", sentence)
     await context.store.write(keep_policy_documents, loaded.documents, now_ms)
     await context.store.write(record_revision, loaded.revision, _without_secrets(loaded), now_ms)

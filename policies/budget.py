@@ -188,6 +188,33 @@ def tell_narrowing(policy: Policy, window: int | None) -> str | None:
     )
 
 
+def find_narrowed(policy: Policy) -> list[str]:
+    """A sentence for each written size of the memory that a view never shows in full, in the order
+    of the file. Defaults that a small view narrows are no surprise to anybody."""
+    found: list[str] = []
+    limits, recall = limits_of(policy, _UNIT_CHARS["tokens"]), policy.recall
+    written = recall.model_fields_set & {"budget", "between_folds"}
+    if written and recall.budget > recall.between_folds:
+        found.append(
+            f"recall.budget {recall.budget:,} is above recall.between_folds: a message is shown "
+            f"{recall.between_folds:,} characters of notes at most"
+        )
+    ceiling = _chars(policy.view)
+    if written and recall.budget > ceiling:
+        found.append(
+            f"recall.budget {recall.budget:,} is above view.ceiling, which is {ceiling:,} "
+            "characters: notes are shown only where the view has room for them"
+        )
+    for part, shown in (("ledger", limits.ledger), ("profile", limits.profile)):
+        length = getattr(policy, part).length
+        if "length" in getattr(policy, part).model_fields_set and shown < length:
+            found.append(
+                f"{part}.length {length:,} is more than a tenth of what a fold leaves (view.start "
+                f"− view.headroom): {shown:,} characters are shown at most"
+            )
+    return found
+
+
 def view_room(window: int | None, fixed_tokens: int, max_output: int, margin: int) -> int | None:
     """The tokens that system text, tools, reply and margin leave for memory and verbatim.
 

@@ -22,7 +22,7 @@ from gateway.cli.options import (
 )
 from gateway.clock import SystemClock
 from gateway.errors import ConfigurationError
-from gateway.policy_file import PolicyFileError, load_policies
+from gateway.policy_file import PolicyFileError, find_cautions, load_policies
 from gateway.settings import Settings
 from gateway.store.engine import Store
 from policies.budget import tell_narrowing
@@ -149,8 +149,9 @@ def _check_models(file: PolicyFile, backends: dict[str, Finding]) -> dict[str, F
 
 def _find_notes(file: PolicyFile, backends: dict[str, Finding]) -> list[str]:
     """What is in nobody's way and still good to know: servers that were started unwisely, views
-    that shrink in their window."""
-    found = [
+    that shrink in their window, settings that do less than they say."""
+    found = find_cautions(file)
+    found += [
         f"backend {name}: {caution}"
         for name, one in backends.items()
         for caution in one.get("cautions", ())

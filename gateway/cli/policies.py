@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from gateway.cli.explain import explain_command
-from gateway.policy_file import PolicyFileError, Problem, load_policies
+from gateway.policy_file import PolicyFileError, Problem, find_cautions, load_policies
 
 
 @click.group("policies")
@@ -27,24 +27,28 @@ policies_group.add_command(explain_command)
 def check_command(file: Path, as_json: bool) -> None:
     """Tell whether FILE can be used, and all that is wrong with it.
 
+    Cautions tell of settings that do nothing yet, or less than they say; they fail nothing.
     Variables are taken from the environment of this command. Ends with 0 where the file is
     right, with 1 where it has problems, with 2 where the command itself is used wrongly.
     """
-    problems = _find_problems(file)
+    problems, cautions = _look_into(file)
     if as_json:
         listed = [asdict(problem) for problem in problems]
-        click.echo(json.dumps({"ok": not problems, "problems": listed}, ensure_ascii=False))
+        report = {"ok": not problems, "problems": listed, "cautions": cautions}
+        click.echo(json.dumps(report, ensure_ascii=False))
     else:
         for problem in problems:
             click.echo(problem.render(str(file)))
+        for caution in cautions:
+            click.echo(f"{file}: caution: {caution}")
         if not problems:
             click.echo(f"{file}: nothing is wrong")
     raise SystemExit(1 if problems else 0)
 
 
-def _find_problems(file: Path) -> tuple[Problem, ...]:
+def _look_into(file: Path) -> tuple[tuple[Problem, ...], list[str]]:
+    """What is wrong with a file; where nothing is, what is still good to know."""
     try:
-        load_policies(file, os.environ)
+        return (), find_cautions(load_policies(file, os.environ).file)
     except PolicyFileError as error:
-        return error.problems
-    return ()
+        return error.problems, []

@@ -12,6 +12,7 @@ from policies.budget import (
     RATIO_LEAST,
     RATIO_MOST,
     estimate_tokens,
+    find_narrowed,
     first_ratio,
     is_half_read,
     is_smaller,
@@ -22,7 +23,7 @@ from policies.budget import (
     view_room,
 )
 from policies.generations import plan_major
-from policies.schema import Policy, Unit, View
+from policies.schema import Ledger, Policy, Recall, Unit, View
 from policies.schema.policy import Chapters, Gist, Profile
 from policies.values import ChapterState, GistState, Limits
 from tests.policies.life import LOCAL
@@ -330,3 +331,51 @@ def test_a_stack_never_fills_what_a_fold_leaves(
         newest = GistState(major.covers_to, limits.gist_length)
     covered = newest.covers_to if newest else 0
     assert sum(one.length or 0 for one in row if one.first > covered) <= limits.stack
+
+
+SMALL = View(start=1_000, ceiling=1_200, headroom=300, keep=200)
+TENTH = "more than a tenth of what a fold leaves (view.start − view.headroom)"
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        (Policy(), []),
+        # defaults (1,000 and 1,500) in a small view: a tenth of 1,000 - 300 is 70
+        (Policy(view=SMALL, chapters=Chapters(stack=300), gist=Gist(length=200)), []),
+        (Policy(recall=Recall(budget=6_000)), []),
+        (Policy(recall=Recall(budget=0, between_folds=0)), []),
+        (
+            Policy(recall=Recall(budget=6_001)),
+            [
+                "recall.budget 6,001 is above recall.between_folds: a message is shown 6,000 "
+                "characters of notes at most"
+            ],
+        ),
+        (
+            Policy(recall=Recall(between_folds=900)),
+            [
+                "recall.budget 1,500 is above recall.between_folds: a message is shown 900 "
+                "characters of notes at most"
+            ],
+        ),
+        (
+            Policy(recall=Recall(budget=60_000, between_folds=60_000)),
+            [
+                "recall.budget 60,000 is above view.ceiling, which is 56,000 characters: notes "
+                "are shown only where the view has room for them"
+            ],
+        ),
+        # a tenth of 48,000 - 17,000
+        (Policy(ledger=Ledger(length=3_100), profile=Profile(length=3_100)), []),
+        (
+            Policy(ledger=Ledger(length=3_101), profile=Profile(length=9_000)),
+            [
+                f"ledger.length 3,101 is {TENTH}: 3,100 characters are shown at most",
+                f"profile.length 9,000 is {TENTH}: 3,100 characters are shown at most",
+            ],
+        ),
+    ],
+)
+def test_what_is_written_and_never_shown_in_full(policy: Policy, found: list[str]) -> None:
+    assert find_narrowed(policy) == found

@@ -29,7 +29,40 @@ def test_a_right_file_ends_with_0():
 def test_a_right_file_as_json_is_one_object():
     result = run("check", SHIPPED, "--json")
     assert result.exit_code == 0
-    assert json.loads(result.stdout) == {"ok": True, "problems": []}
+    assert json.loads(result.stdout) == {"ok": True, "problems": [], "cautions": []}
+
+
+NARROW = """\
+version: 1
+backends: {glm: {kind: llama_cpp, url: "http://127.0.0.1:8080"}}
+policies:
+  fold:
+    recall: {budget: 9_000}
+    ledger: {length: 4_000}
+    ttl: 365d
+models: {chat: {tiers: [{backend: glm, policy: fold}]}}
+...
+"""
+
+
+def test_cautions_are_told_and_fail_nothing(tmp_path):
+    path = tmp_path / "policies.yaml"
+    path.write_text(NARROW)
+    told = json.loads(run("check", path, "--json").stdout)
+    assert (told["ok"], told["problems"]) == (True, [])
+    starts = (
+        "policies.fold.ttl has no effect yet",
+        "policies.fold.recall.budget 9,000 is above recall.between_folds",
+        "policies.fold.ledger.length 4,000 is more than a tenth",
+    )
+    assert len(told["cautions"]) == len(starts)
+    assert all(one.startswith(start) for one, start in zip(told["cautions"], starts, strict=True))
+    for_people = run("check", path)
+    assert for_people.exit_code == 0
+    assert for_people.stdout.splitlines() == [
+        *(f"{path}: caution: {caution}" for caution in told["cautions"]),
+        f"{path}: nothing is wrong",
+    ]
 
 
 def test_a_wrong_file_ends_with_1_and_is_told_for_people(wrong):
@@ -48,6 +81,7 @@ def test_a_wrong_file_is_told_for_programs(wrong):
     told = json.loads(result.stdout)
     assert told["ok"] is False
     (problem,) = told["problems"]
+    assert told["cautions"] == []
     assert set(problem) == {"line", "column", "path", "message", "hint"}
     assert problem["path"] == "policies.local-fold.view.start"
     assert problem["column"] == 14
