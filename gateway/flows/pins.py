@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection
 
-from gateway.errors import BadRequest
+from gateway.errors import BadRequest, Conflict
 from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
 from gateway.prompts.memory import PinnedText
@@ -33,7 +33,7 @@ def pin_chapter(connection: Connection, hand: Hand, file: PolicyFile, chapter: C
             connection,
             hand,
             file,
-            chapter.text or "",
+            _pinnable(chapter.text or "", chapter.origin),
             (chapter.last_pk, chapter.last_depth),
             chapter_pk=chapter.pk,
             version_pk=chapter.version_pk,
@@ -49,7 +49,7 @@ def pin_gist(connection: Connection, hand: Hand, file: PolicyFile, gist: GistRow
     """The same of a gist."""
     if (gist.policy, gist.last_pk) not in pins_of_gists(connection, hand.conversation.pk):
         end = gist.last_pk, gist.last_depth
-        _pin(connection, hand, file, gist.text, end, gist_pk=gist.pk)
+        _pin(connection, hand, file, _pinnable(gist.text, gist.origin), end, gist_pk=gist.pk)
     hand.finish(connection)
 
 
@@ -59,7 +59,8 @@ def unpin_gist(connection: Connection, hand: Hand, gist: GistRow) -> None:
 
 
 def follow_chapter(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -> None:
-    """What is pinned follows the owner's new words; with an empty text the pin goes."""
+    """What is pinned follows the new words, of the owner or in place of what was bad; with an empty
+    text the pin goes."""
     _replace(
         connection, hand, pins_of_chapters(connection, hand.conversation.pk).get(chapter.pk), text
     )
@@ -79,6 +80,18 @@ def _replace(connection: Connection, hand: Hand, entry: EntryRow | None, text: s
         end = entry.last_pk, entry.last_depth
         made_of = {name: getattr(entry, name) for name in _MADE_OF}
         _write(connection, hand, text, end, made_of)
+
+
+def _pinnable(text: str, origin: str | None) -> str:
+    """Raises Conflict for what no view shows: a pin would show it for ever."""
+    from policies.judge import is_refusal
+
+    if origin == "model" and is_refusal(text):
+        raise Conflict(
+            "It tells nothing but a refusal, which no view shows: there is nothing to pin. Have it "
+            "written again (`resummarize`, or `scrub`), or write it yourself."
+        )
+    return text
 
 
 def _pin(

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from gateway.flows import pins
 from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import resummarize
 from gateway.flows.scrub_material import KINDS, Kind, Material, Span, policy_of
@@ -165,12 +166,13 @@ def _judge_facts(material: Material) -> Iterator[Finding]:
     from policies.ledger.grounding import ground
     from policies.ledger.values import NOTHING
 
+    fields = material.policy.reply_fields
     for told in material.facts:
         fact, reasons = told.fact, tuple[str, ...]()
-        lines = [] if told.raw is None else span_lines([told.raw])
+        tale = Beside(facts=((fact.about or "", fact.text),))
         if is_refusal(fact.text):
             reasons = ("refusal",)
-        elif ground(Beside(facts=((fact.about or "", fact.text),)), lines) == NOTHING:
+        elif all(ground(tale, span_lines(raws, fields)) == NOTHING for raws in told.spans):
             reasons = ("ungrounded",)
         if reasons:
             yield Finding("fact", fact.id, fact.pk, fact.text, None, reasons)
@@ -235,6 +237,7 @@ def _replace_chapter(connection: Connection, hand: Hand, finding: Finding, polic
     row = chapter_rows.chapter_by_pk(connection, hand.conversation.pk, chapter_pk)
     if row is None or row.version_pk != finding.pk:
         return False
+    pins.follow_chapter(connection, hand, row, finding.stand_in)
     chapter_rows.add_version(
         connection,
         hand.conversation.pk,
@@ -261,6 +264,7 @@ def _replace_gist(connection: Connection, hand: Hand, finding: Finding) -> bool:
     ]
     if versions[-1].pk != row.pk:
         return False
+    pins.follow_gist(connection, hand, row.policy, row.last_pk, finding.stand_in)
     gist_rows.add_gist(
         connection,
         hand.conversation.pk,

@@ -24,6 +24,9 @@ from gateway.store.transcript import ConversationRow, messages, node_by_pk, path
 from policies.schema import Policy, PolicyFile
 
 Kind = Literal["chapter", "gist", "entry", "fact"]
+MOST_BEFORE = 100
+"""Messages before one that no chapter holds that may bear out what it taught."""
+
 KINDS: tuple[Kind, ...] = ("chapter", "gist", "entry", "fact")
 
 
@@ -38,10 +41,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A fact of the profile and the message that it was learned from."""
+    """A fact of the profile and the spans that may bear it out, as JSON texts: those of the
+    chapters that hold a message it was learned from, or what was said up to it where there is no
+    such chapter; none where the message is gone."""
 
     fact: ProfileRow
-    raw: str | None
+    spans: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def load(connection: Connection, conversation: ConversationRow, file: PolicyFile
         tuple(_spans(connection, rows, entries)),
         tuple(_gists(connection, conversation)),
         tuple(notes),
-        tuple(_facts(connection, conversation)),
+        tuple(_facts(connection, conversation, rows)),
     )
 
 
@@ -127,16 +132,38 @@ def _gists(
             yield row, id, tuple(covered)
 
 
-def _facts(connection: Connection, conversation: ConversationRow) -> Iterator[Told]:
+def _facts(
+    connection: Connection, conversation: ConversationRow, rows: Sequence[ChapterRow]
+) -> Iterator[Told]:
     for fact in profile_edits.learned_in(connection, conversation.pk):
         if fact.origin != "model":
             continue
-        raw = connection.execute(
-            select(messages.c.raw)
-            .where(
+        sources = connection.execute(
+            select(messages.c.pk, messages.c.depth).where(
                 messages.c.conversation_pk == conversation.pk,
                 messages.c.content == source_content(fact),
             )
-            .limit(1)
-        ).scalar()
-        yield Told(fact, raw)
+        ).all()
+        spans = [
+            span
+            for source in sources
+            for span in _spans_of(connection, rows, source.pk, source.depth)
+        ]
+        yield Told(fact, tuple(spans))
+
+
+def _spans_of(
+    connection: Connection, rows: Sequence[ChapterRow], source_pk: int, depth: int
+) -> list[tuple[str, ...]]:
+    """The spans of the chapters that hold a message; where there is none any more, what was said up
+    to it."""
+    found = []
+    for row in rows:
+        if row.first_depth <= depth <= row.last_depth:
+            path = path_between(connection, row.last_pk, row.first_depth - 1)
+            if any(message.pk == source_pk for message in path):
+                found.append(tuple(message.raw for message in path))
+    if not found:
+        path = path_between(connection, source_pk, max(0, depth - MOST_BEFORE))
+        found.append(tuple(message.raw for message in path))
+    return found

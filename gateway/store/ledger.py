@@ -259,7 +259,8 @@ def add_mark(
     at: tuple[int, int] | None = None,
 ) -> int:
     """Say what became of an entry. at: (row number, depth) of the message from which on it counts,
-    None: on every path (the owner's own act). origin: model, version, scrub, edit, or one of BY_OWNER."""
+    None: on every path (the owner's own act). origin: model, version, scrub, edit, or one of
+    BY_OWNER."""
     made = connection.execute(
         insert(marks).values(
             conversation_pk=conversation_pk,

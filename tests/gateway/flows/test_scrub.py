@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from gateway.flows import scrub, scrub_material
+from gateway.errors import Conflict
+from gateway.flows import pins, scrub, scrub_material
 from gateway.flows.hand import Hand
 from gateway.flows.scrub import Finding
 from gateway.policy_file import parse_policies
@@ -277,3 +278,88 @@ def test_a_report_counts_what_was_looked_at(house: House) -> None:
             "looked": {"chapter": 1, "gist": 0, "entry": 1, "fact": 0},
         }
         assert (bad["kind"], bad["backend"], bad["text"]) == ("chapter", "local", refusal)
+
+
+NAMED_ELSEWHERE = [
+    (
+        "My sister is called Lena.",
+        "Last week I helped her with the boxes.",
+        "The user helped Lena with the boxes last week.",
+    ),
+    (
+        "Моя сестра — Лена.",
+        "На прошлой неделе я помогала ей с коробками.",
+        "Пользователь помогала сестре Лена с коробками на прошлой неделе.",
+    ),
+    (
+        "Mi hermana se llama Lena.",
+        "La semana pasada la ayudé con las cajas.",
+        "El usuario ayudó a Lena con las cajas la semana pasada.",
+    ),
+]
+
+
+@pytest.mark.parametrize("chaptered", [True, False])
+@pytest.mark.parametrize(("name", "said", "fact"), NAMED_ELSEWHERE)
+def test_a_fact_is_judged_within_the_span_that_taught_it(
+    house: House, name: str, said: str, fact: str, chaptered: bool
+) -> None:
+    """The name stands in another message than the one that bears the fact out."""
+    with house.store._writer.begin() as connection:
+        told = [user(name), assistant("…"), user(said), assistant("…")]
+        chat, nodes = add_conversation(connection, told, owner="ann")
+        if chaptered:
+            ends = {"first_pk": nodes[0].pk, "last_pk": nodes[3].pk, "now_ms": NOW}
+            chapter_rows.add_chapter(connection, chat.pk, Span(1, 4, 100), **ends)
+        for text in (fact, "The user owns a yacht in Monaco."):
+            profile_learning.learn(
+                connection,
+                chat.owner_pk,
+                chat.pk,
+                [Told(text, text[-9:], nodes[2].pk)],
+                span=[node.pk for node in nodes],
+                now_ms=NOW,
+            )
+        found = scrub.judge(scrub_material.load(connection, chat, FILE))
+        assert [one.text for one in found] == ["The user owns a yacht in Monaco."]
+
+
+def test_a_refusal_cannot_be_pinned(house: House, tale: tuple[str, str, str, str]) -> None:
+    said, reply, _, refusal = tale
+    with house.store._writer.begin() as connection:
+        stored = Stored(connection, said, reply)
+        stored.version(refusal)
+        stored.gist(refusal)
+        hand = Hand(stored.chat, NOW)
+        (chapter,) = chapter_rows.all_chapters(connection, stored.chat.pk)
+        (gist,) = gist_rows.all_gists(connection, stored.chat.pk)
+        with pytest.raises(Conflict, match="nothing but a refusal"):
+            pins.pin_chapter(connection, hand, FILE, chapter)
+        with pytest.raises(Conflict, match="nothing but a refusal"):
+            pins.pin_gist(connection, hand, FILE, gist)
+        stored.version(refusal, "owner")
+        (chapter,) = chapter_rows.all_chapters(connection, stored.chat.pk)
+        pins.pin_chapter(connection, hand, FILE, chapter)
+        assert [one["text"] for one in stored.memory()["notes"]] == [refusal], "the owner's words"
+
+
+def test_what_is_pinned_follows_the_stand_in(house: House) -> None:
+    """It was pinned before the judge knew better: a scrub leaves no copy of it."""
+    said, reply, *_ = TALES["en"]
+    with house.store._writer.begin() as connection:
+        stored = Stored(connection, said, reply)
+        lie = "Boris sailed to Lisbon with 400 soldiers and burned the harbour down."
+        stored.version(lie)
+        stored.gist(lie)
+        hand = Hand(stored.chat, NOW)
+        (chapter,) = chapter_rows.all_chapters(connection, stored.chat.pk)
+        (gist,) = gist_rows.all_gists(connection, stored.chat.pk)
+        pins.pin_chapter(connection, hand, FILE, chapter)
+        pins.pin_gist(connection, hand, FILE, gist)
+        assert {one.kind for one in stored.scrub()} == {"chapter", "gist"}
+        memory = stored.memory()
+        (chapter_now,), (gist_now,) = memory["chapters"], memory["gists"]
+        assert (chapter_now["pinned"], gist_now["pinned"]) == (True, True)
+        texts = {one["text"] for one in memory["notes"] if one["pinned"]}
+        assert texts == {chapter_now["text"], gist_now["text"]}
+        assert lie not in texts
