@@ -58,7 +58,7 @@ policies:
 models:
   foldgate: {tiers: [{backend: local, policy: small}]}
 """
-RECALLING = POLICIES.replace("budget: 0", "budget: 330")
+RECALLING = POLICIES.replace("budget: 0", "budget: 330").replace("headroom: 900", "headroom: 1200")
 
 
 @dataclass
@@ -535,7 +535,7 @@ TestLaws = Laws.TestCase
 
 
 class LawsOfRecall(Laws):
-    """The same with notes; of what stands between two folds they may be 300 characters."""
+    """The same with notes; of what stands between two folds they may be 400 characters."""
 
     policies = RECALLING
 
