@@ -42,6 +42,11 @@ def judge_command(file: Path, as_json: bool) -> None:
     Ends with 0 where the bars are reached (texts: 95 % of the refusals rejected, 2 % of the good
     ones lost at most; outputs with their span: 90 % and 10 %), with 1 where they are not, with 2
     for a file that cannot be read or a row that is of neither kind.
+
+    \b
+    Beside the bars stand: hard, rows whose only reasons are misattributed or thin, which only those
+    who know the story find; misattributed, all rows labelled so, how many of them were rejected at
+    all, and how many for that reason.
     """
     try:
         rows = list(read_rows(file.read_text(encoding="utf-8-sig").split("\n"), str(file)))
@@ -67,6 +72,8 @@ def _print_table(report: Report, passed: bool) -> None:
         ("to be rejected", report.refuse_rejected, report.refuse_total),
         ("to be accepted", report.accept_rejected, report.accept_total),
         ("hard (apart)", report.hard_rejected, report.hard_total),
+        ("misattributed", report.misattributed_rejected, report.misattributed_total),
+        ("  named as such", report.misattributed_named, report.misattributed_total),
         *((f"  {name}", met, total) for name, (met, total) in sorted(report.by_reason.items())),
     ]
     click.echo(f"{'rows':<18}{'rejected':>10}{'of':>7}{'share':>9}")

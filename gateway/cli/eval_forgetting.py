@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from gateway.evals.forgetting.run import Options
     from gateway.evals.forgetting.state import State
 
-_MODES = ("rolling", "rolling-long", "generational", "generational+recall")
-_RECALL = _MODES[-1]
+MODES = ("rolling", "rolling-long", "generational", "generational+recall")
+_RECALL = MODES[-1]
 _SECRETS = {"api_key", "api_base", "url"}
 
 
@@ -48,9 +48,9 @@ class _ModesType(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, tuple):
             return value
         names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",")))
-        unknown = [name for name in names if name not in _MODES]
+        unknown = [name for name in names if name not in MODES]
         if unknown:
-            self.fail(f"{unknown[0]!r} is none of {', '.join(_MODES)}", param, ctx)
+            self.fail(f"{unknown[0]!r} is none of {', '.join(MODES)}", param, ctx)
         return names
 
 
@@ -84,7 +84,7 @@ class _ModesType(click.ParamType):  # type: ignore[type-arg]
     "--modes",
     type=_ModesType(),
     metavar="MODE,…",
-    help=f"What is compared [{','.join(_MODES)}].",
+    help=f"What is compared [{','.join(MODES)}].",
 )
 @click.option(
     "--spans", type=click.IntRange(min=1), metavar="N", help="Fold so many spans at most."
@@ -224,10 +224,10 @@ def _policy(loaded: LoadedPolicies, name: str) -> Policy:
 
 def _modes(policy: Policy, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
     if policy.recall.budget:
-        return wanted or _MODES
+        return wanted or MODES
     if wanted and _RECALL in wanted:
         raise ConfigurationError(f"the policy {policy.name} recalls nothing (recall.budget is 0)")
-    return wanted or _MODES[:-1]
+    return wanted or MODES[:-1]
 
 
 class _Cast:

@@ -7,7 +7,6 @@ the gateway stored.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -278,8 +277,3 @@ class Player:
 def _content(message: dict[str, Any]) -> str:
     content = message.get("content")
     return content if isinstance(content, str) else ""
-
-
-async def wait_for_ever() -> None:
-    """Until cancelled."""
-    await asyncio.Event().wait()

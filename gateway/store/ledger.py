@@ -64,13 +64,6 @@ def open_threads(
     return read_threads(connection, conversation_pk, head, up_to_depth=up_to_depth).open
 
 
-def closed_threads(
-    connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int, limit: int
-) -> list[EntryRow]:
-    """Those of `read_threads` that were closed last, `limit` at most."""
-    return read_threads(connection, conversation_pk, head, up_to_depth=up_to_depth).closed[:limit]
-
-
 def pinned(
     connection: Connection, conversation_pk: int, head: Node, *, up_to_depth: int
 ) -> list[EntryRow]:

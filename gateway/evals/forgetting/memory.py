@@ -46,7 +46,6 @@ from policies.schema import Policy
 from policies.standin import write_stand_in
 from policies.values import ChapterState, GistState, Limits, Line, Mark, Span
 
-MODES = ("rolling", "rolling-long", "generational", "generational+recall")
 RECALL = "generational+recall"
 _LONG = 4
 _IMAGE_CHARS = 3_000

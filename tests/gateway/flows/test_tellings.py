@@ -174,7 +174,7 @@ async def test_a_chapter_is_told_of_the_threads_before_it_and_closes_them(stage:
         return (
             ledger.open_threads(connection, pk, nodes[11], up_to_depth=12),
             ledger.open_threads(connection, pk, head, up_to_depth=head.depth),
-            ledger.closed_threads(connection, pk, head, up_to_depth=head.depth, limit=3),
+            ledger.read_threads(connection, pk, head, up_to_depth=head.depth).closed,
         )
 
     before, after, closed = ctx.store.reading(threads)

@@ -54,11 +54,9 @@ class Book:
         )
         return [row.number for row in rows]
 
-    def closed(self, path: list[Node], limit: int = 9) -> list[int | None]:
-        rows = ledger.closed_threads(
-            self.connection, self.pk, path[-1], up_to_depth=path[-1].depth, limit=limit
-        )
-        return [row.number for row in rows]
+    def closed(self, path: list[Node]) -> list[int | None]:
+        told = ledger.read_threads(self.connection, self.pk, path[-1], up_to_depth=path[-1].depth)
+        return [row.number for row in told.closed]
 
     def facts(self, path: list[Node], depth: int | None = None) -> list[str]:
         rows = ledger.facts(self.connection, self.pk, path[-1], up_to_depth=depth or path[-1].depth)
@@ -147,7 +145,6 @@ def test_the_threads_closed_last_come_first(book: Book) -> None:
     book.tell(trunk, 3, 4, Entries(resolved=(2,)))
     book.tell(trunk, 5, 6, Entries(resolved=(1, 3)))
     assert book.closed(trunk) == [3, 1, 2]
-    assert book.closed(trunk, 2) == [3, 1]
 
 
 def test_what_the_owner_does_counts_on_every_path(book: Book) -> None:

@@ -13,8 +13,9 @@ import pytest
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.scripted import Scripted
+from gateway.cli.eval_forgetting import MODES
 from gateway.errors import ConfigurationError
-from gateway.evals.forgetting.memory import MODES, find_notes, stored_talk
+from gateway.evals.forgetting.memory import find_notes, stored_talk
 from gateway.evals.forgetting.report import Report
 from gateway.evals.forgetting.run import Options, run
 from gateway.evals.forgetting.state import FILE, RunStopped, State, open_state
