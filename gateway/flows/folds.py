@@ -63,11 +63,10 @@ def _renew(connection: Connection, site: Site, fold: FoldRow | None) -> FoldRow 
     renewal = plan_renewal(connection, site, fold)
     if renewal is None or _was_asked(connection, site):
         return fold
+    if renewal.shown.overflows(site, fold, site.head.cum_chars):
+        return fold  # with this message; a memory that is shown anew never causes a cut
     border = (fold.border_pk, fold.border_depth, fold.border_cum) if fold else (0, 0, 0)
-    renewed = _write_fold(connection, site, border, renewal.kind, renewal.shown)
-    if measure(connection, site, renewed) < site.limits.ceiling:
-        return renewed
-    return _fold_down(connection, site, renewed)  # the message itself is what is too much
+    return _write_fold(connection, site, border, renewal.kind, renewal.shown)
 
 
 def _was_asked(connection: Connection, site: Site) -> bool:

@@ -40,6 +40,14 @@ class ShownMemory:
         told = sum(len(row.text or "") + CHAPTER_COST for row in self.chapters)
         return FIXED_COST + gist + told + self.beside.background.cost
 
+    def overflows(self, site: Site, fold: FoldRow | None, said: int) -> bool:
+        """Whether it would bring a view on this fold's border to its ceiling, with so many
+        characters said in all: then it waits for the next fold."""
+        if site.limits.messages:
+            return False
+        verbatim = said - (fold.border_cum if fold else 0)
+        return verbatim + self.cost >= site.limits.ceiling
+
     def foreseen(self, border: int) -> Foreseen:
         """As a fold to this border."""
         gist_pk = self.gist.pk if self.gist else None
@@ -93,7 +101,9 @@ def plan_renewal(connection: Connection, site: Site, fold: FoldRow | None) -> Re
         return None
     shown = _shown_anew(connection, site, fold)
     if renews:
-        return None if _overflows(site, fold, shown) else Renewal("renewal", shown)
+        newest = site.head.chars if site.head.opens else 0
+        waits = shown.overflows(site, fold, site.head.cum_chars - newest)
+        return None if waits else Renewal("renewal", shown)
     cost = 0 if site.limits.messages else FIXED_COST + shown.beside.background.cost
     fits = measure(connection, site, None) + cost <= site.limits.start
     return Renewal("opening", shown) if shown.beside.shown and fits else None
@@ -105,16 +115,6 @@ def _begins(connection: Connection, site: Site) -> bool:
     if site.head.opens and not site.head.anchored:
         return True
     return not attempts.was_used(connection, site.conversation.pk, site.policy.name)
-
-
-def _overflows(site: Site, fold: FoldRow | None, shown: ShownMemory) -> bool:
-    """Whether a memory that is shown anew would bring the view to its ceiling, whatever is said
-    next: then it waits for the fold."""
-    if site.limits.messages:
-        return False
-    newest = site.head.chars if site.head.opens else 0
-    before = site.head.cum_chars - newest - (fold.border_cum if fold else 0)
-    return before + shown.cost >= site.limits.ceiling
 
 
 def _shown_anew(connection: Connection, site: Site, fold: FoldRow | None) -> ShownMemory:

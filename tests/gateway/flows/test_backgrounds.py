@@ -296,16 +296,16 @@ async def test_a_renewal_waits_where_it_would_bring_the_view_to_its_ceiling(tmp_
     assert [kind for _, _, _, kind, _ in house.folds()] == ["fold"]
 
 
-async def test_a_message_that_is_too_much_for_a_renewed_view_is_cut_at_once(tmp_path: Path) -> None:
+async def test_a_renewal_is_no_reason_for_a_cut(tmp_path: Path) -> None:
     house = House(tmp_path, TIGHT)
     for number in range(6):
         await house.say(line(number), id="c")
     put(house, "c", "plan.md", "Ship it.")
     # 6 x 349 + 1,150 = 3,244 of 3,300 leave less than the new memory takes
     said = await house.say("x" * 1_150, id="c")
-    assert said.view == "cut"
-    assert "plan.md" in said.prompt[0]["content"]
-    assert sum(len(message["content"]) for message in said.prompt) < 3_300
+    assert said.view == "verbatim"
+    assert said.prompt[0] == user(line(0))
+    assert house.folds() == []
 
 
 async def test_a_tool_result_renews_nothing(house: House) -> None:
