@@ -29,8 +29,8 @@ MOST_ACTIVE = 200
 it is chosen among these."""
 
 MOST_COMPARED = 500
-"""Facts that what a chapter tells is held against: so many that stand, the newest, and four times as
-many that were deleted. It is done in the transaction that stores the chapter."""
+"""Facts that what a chapter tells is held against: so many that stand, the newest, and four times
+as many that were deleted. It is done in the transaction that stores the chapter."""
 
 MOST_CHARS = 1_000
 """Characters of a fact that its owner writes: what a view shows of all of them by default."""

@@ -165,9 +165,7 @@ _TOUCH = Prepared(
     )
 )
 _NEW_CONVERSATION: dict[str, Any] = {
-    column.name: False
-    if column.name in ("private", "archived", "resends", "noted")
-    else None
+    column.name: False if column.name in ("private", "archived", "resends", "noted") else None
     for column in conversations.c
     if column.name != "pk"
 }
