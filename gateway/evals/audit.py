@@ -271,17 +271,17 @@ def _audit_rest(stored: Stored, states: Sequence[EntryState], endings: Endings) 
 
 
 def _audit_profile(told: Told, stored: Stored) -> list[Finding]:
-    """A fact of the profile: of a message of the user's, and not of what a character said."""
+    """A fact of the profile: borne out by the user's own lines, and not by a character's."""
     from policies.judge import is_refusal
     from policies.ledger.audit import is_claim_as_fact, is_own_fact
 
     fact = told.fact
     found = [Finding("refusals", fact.text)] if is_refusal(fact.text) else []
-    if told.raw is None:
+    if not told.spans:
         return [*found, Finding("without_source", fact.text)]
-    about, source = fact.about or "", stored.lines_of([told.raw])
+    about, sources = fact.about or "", map(stored.lines_of, told.spans)
     spans = (stored.lines_of([message.raw for message in each]) for _, each in stored.told)
-    if not is_own_fact(about, fact.text, source) and any(
+    if not any(is_own_fact(about, fact.text, lines) for lines in sources) and any(
         is_claim_as_fact(about, fact.text, lines) for lines in spans
     ):
         found.append(Finding("claims_as_facts", fact.text))

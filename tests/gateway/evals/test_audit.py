@@ -276,7 +276,7 @@ def test_facts_of_the_profile_are_the_users_own(memory: Memory) -> None:
 def test_a_fact_whose_message_is_gone_has_no_source(memory: Memory) -> None:
     _learn(memory, "The user lives in Lisbon.")
     stored = memory.store.reading(load, memory.chat, FILE)
-    gone = replace(stored, facts=tuple(replace(told, raw=None) for told in stored.facts))
+    gone = replace(stored, facts=tuple(replace(told, spans=()) for told in stored.facts))
     (finding,) = audit(gone)[-1].findings
     assert (finding.kind, finding.text) == ("without_source", "The user lives in Lisbon.")
 
