@@ -173,8 +173,9 @@ def delete_command(
 ) -> None:
     """Delete a fact for good.
 
-    It is not learned again from where it was told. Views that show it do so until they fold; with
-    --now it is gone from them at once.
+    It is not learned again from where it was told, and the chat that taught it tells it no more in
+    its ledger. Views that show it do so until they fold; with --now it is gone from them at once (a
+    server that runs beside hears of it within 15 seconds; the next user message needs no such word).
     """
     now_ms = SystemClock().now_ms()
 
