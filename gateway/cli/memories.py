@@ -173,9 +173,9 @@ def delete_command(
 ) -> None:
     """Delete a fact for good.
 
-    It is not learned again from where it was told, and the chat that taught it tells it no more in
-    its ledger. Views that show it do so until they fold; with --now it is gone from them at once (a
-    server that runs beside hears of it within 15 seconds; the next user message needs no such word).
+    It is not learned again from where it was told, and leaves the ledger of the chat that taught
+    it. Views that show it do so until they fold; with --now it is gone from them at once, from the
+    memory of a server that runs beside within 15 seconds.
     """
     now_ms = SystemClock().now_ms()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.hand import Hand
-from gateway.store import ledger
+from gateway.store import documents, ledger
 from gateway.store.ledger_rows import (
     BY_OWNER,
     EntryRow,
@@ -19,8 +19,14 @@ from gateway.store.ledger_rows import (
     state_of,
 )
 from gateway.store.profile import ProfileRow
-from gateway.store.profile_ties import bring_back_memories, entries_of, withdraw_memories
-from gateway.store.transcript import ConversationRow
+from gateway.store.profile_ties import (
+    bring_back_memories,
+    entries_of,
+    memories_of,
+    withdraw_memories,
+)
+from gateway.store.shown import folds_showing
+from gateway.store.transcript import ConversationRow, conversations
 from gateway.store.wipes import tell_of_emptied
 
 ACTS: dict[str, MarkName] = {
@@ -105,7 +111,7 @@ def delete_entry(connection: Connection, hand: Hand, id: str) -> list[str]:
     memories: list[str] = []
     if _state(connection, hand, row).deleted is None:
         _mark(connection, hand, row, "deleted")
-        memories = withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
+        memories = _withdraw(connection, hand, row)
         tell_of_emptied(connection, hand.now_ms)
     hand.finish(connection)
     return memories
@@ -119,7 +125,7 @@ def delete_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> li
         is_told = row.chapter_pk == chapter_pk and row.origin == "model"
         if is_told and state_of(row, marks).deleted is None:
             _mark(connection, hand, row, "deleted", chapter_pk=chapter_pk)
-            memories += withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
+            memories += _withdraw(connection, hand, row)
     tell_of_emptied(connection, hand.now_ms)
     return memories
 
@@ -150,6 +156,18 @@ def delete_told(connection: Connection, fact: ProfileRow, now_ms: int) -> bool:
             )
             was_pinned = was_pinned or state.pinned is not None
     return was_pinned
+
+
+def _withdraw(connection: Connection, hand: Hand, row: EntryRow) -> list[str]:
+    """The memories that go with an entry; with `now` from every view of their owner that shows
+    them, at its next user message."""
+    pks = [fact.pk for fact in memories_of(connection, row, hand.conversation.pk)]
+    if pks and hand.now:
+        owner = conversations.c.owner_pk == hand.conversation.owner_pk
+        owned = select(conversations.c.pk).where(owner)
+        showing = folds_showing(connection, owned, "profile", pks)
+        documents.ask_anew(connection, {one.conversation_pk for one in showing})
+    return withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
 
 
 def _bring_back(connection: Connection, hand: Hand, row: EntryRow, deleted: MarkRow) -> list[str]:

@@ -366,3 +366,29 @@ async def test_an_old_fold_tells_the_same_warm_and_cold_when_its_fact_is_gone(
     house.restart()
     cold = await house.say(*history, user("B"), id="a")
     assert (warm.bytes, text in shown(warm)) == (cold.bytes, False)
+
+
+async def test_a_fact_of_one_ledger_that_goes_now_leaves_the_other_chats(house: House) -> None:
+    await house.say("I live in Kyoto", "hm", id="a")
+    chat, path = house.conversation("a"), house.path("a")
+    house.store.writing(learn, house, "a", "The user lives in Kyoto.")
+    shows = await house.say("hi there", id="b")
+    assert "Kyoto" in shown(shows)
+
+    def add(connection: Connection) -> Any:
+        return ledger.add_entry(
+            connection,
+            chat.pk,
+            kind="fact",
+            text="The user lives in Kyoto.",
+            about="word",
+            source_pk=path[0].pk,
+            last_pk=path[1].pk,
+            last_depth=2,
+            origin="model",
+            now_ms=house.clock.ms,
+        )
+
+    entry = house.store.writing(add)
+    house.store.writing(ledger_edits.delete_entry, hand(house, "a", now=True), entry.id)
+    assert "Kyoto" not in shown(await house.say("so", id="b"))
