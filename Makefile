@@ -30,14 +30,15 @@ demo: $(STAMP) ## a conversation far longer than a real llama-server's window, w
 	$(BIN)/foldgate demo $(ARGS)
 
 test: $(STAMP) ## every test that needs nothing but this machine
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 check: $(STAMP) ## the gate: format, lint, types, floors, and the pure room covered in full
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict policies gateway bench
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests/policies --cov=policies --cov-branch --cov-fail-under=100
+	$(BIN)/pytest -n auto --dist worksteal tests/policies \
+		--cov=policies --cov-branch --cov-fail-under=100
 
 format: $(STAMP) ## lay the code out as the gate wants it
 	$(BIN)/ruff format .

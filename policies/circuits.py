@@ -40,7 +40,9 @@ def state_of(circuit: Circuit, rules: Rules, now: float) -> State:
 
 def rest_left(circuit: Circuit, rules: Rules, now: float) -> float:
     """Seconds until an open circuit lets a request through; 0 where it would now."""
-    return 0.0 if circuit.opened is None else max(0.0, circuit.opened + rules.rest - now)
+    if circuit.opened is None:
+        return 0.0
+    return min(max(0.0, circuit.opened + rules.rest - now), rules.rest)
 
 
 def is_passable(circuit: Circuit, rules: Rules, now: float) -> bool:

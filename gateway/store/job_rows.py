@@ -30,7 +30,7 @@ def find_job(connection: Connection, owner_pks: Collection[int] | None, id: str)
         statement = statement.where(conversations.c.owner_pk.in_(list(owner_pks)))
     row = connection.execute(statement).first()
     if row is None:
-        raise NotFound(f"There is no job {id}.")
+        raise NotFound("There is no job of this id.")
     return row
 
 
