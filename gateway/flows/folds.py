@@ -25,6 +25,8 @@ from gateway.flows.states import (
     Site,
     chapter_state,
     gist_state,
+    has_news,
+    is_indebted,
     load_state,
     measure,
 )
@@ -52,7 +54,10 @@ def fold_if_due(
     total = measure(connection, site, fold) if total is None else total
     if not (site.head.opens or total >= site.limits.ceiling):
         return fold
-    if total > site.limits.start and not _was_asked(connection, site):
+    can_fold = total >= site.limits.ceiling or (
+        total > site.limits.start and has_news(connection, site, fold)
+    )
+    if can_fold and not _was_asked(connection, site):
         folded = _fold_down(connection, site, fold)
         if folded is not fold:
             return folded
@@ -156,7 +161,10 @@ def foresee_fold(connection: Connection, site: Site, fold: FoldRow | None) -> Fo
 
     Only a message that alone brings the view to the ceiling is shown something else.
     """
-    if measure(connection, site, fold) <= site.limits.start:
+    total = measure(connection, site, fold)
+    if total <= site.limits.start:
+        return _foresee_renewal(connection, site, fold)
+    if total < site.limits.ceiling and not has_news(connection, site, fold):
         return _foresee_renewal(connection, site, fold)
     loaded = load_state(connection, site, fold)
     coming = Mark(site.head.depth + 1, 0, opens=True)
@@ -247,7 +255,8 @@ def _plan_gist(
 
 def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:
     """After a turn: rows and jobs for the debt. Returns when the first job is due."""
-    if measure(connection, site, fold) <= site.limits.start:
+    total = measure(connection, site, fold)
+    if total <= site.limits.start or is_indebted(connection, site, fold, total):
         return None
     loaded = load_state(connection, site, fold)
     debt = plan_debt(site.limits, loaded.state)

@@ -178,7 +178,7 @@ def write_note(
         seconds=monotonic() - began if occasion.is_folded else None,
         wants_index=occasion.is_folded and not _is_indexed(connection, occasion),
     )
-    language = language_of(question)
+    language = language_of(question) if passages else None
     lines = [passage_line(passage, language) for passage in passages]
     while sum(map(line_chars, lines)) > room:
         worst = min(range(len(lines)), key=lambda at: (passages[at].hit, passages[at].score))

@@ -168,6 +168,40 @@ def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Load
     return Loaded(fold, state, tail, rows.stack, rows.coming, rows.gist)
 
 
+def has_news(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
+    """Whether an ordinary fold has anything to show that this one does not: the next chapter is
+    written, or a text of what is shown came later. Where nothing is, no plan folds below the
+    ceiling, and the tail need not be read for it."""
+    pk = site.conversation.pk
+    if any(row.length is not None for row in _coming(connection, site, fold)[:1]):
+        return True
+    if fold is None:
+        return False
+    if chapter_rows.told_last(connection, pk) > fold.created_ms:
+        return True
+    return gist_rows.is_made_since(connection, pk, site.policy.name, fold.created_ms)
+
+
+def is_indebted(connection: Connection, site: Site, fold: FoldRow | None, total: int) -> bool:
+    """Whether the chapters that are asked for already make room enough, so that no more debt is
+    planned (`plan_debt` says the same of the whole state). total: what `measure` says."""
+    if site.limits.messages:
+        return False
+    rows = _coming(connection, site, fold)
+    told = [site.limits.length if row.length is None else row.length for row in rows]
+    freed = sum(row.source_chars for row in rows) - sum(told) - CHAPTER_COST * len(told)
+    return bool(rows) and total - freed <= site.limits.enough
+
+
+def _coming(
+    connection: Connection, site: Site, fold: FoldRow | None
+) -> Sequence[chapter_rows.ChapterEnd]:
+    above_pk, above = (fold.border_pk, fold.border_depth) if fold else (0, 0)
+    return chapter_rows.chapter_ends(
+        connection, site.conversation.pk, site.head, above_pk=above_pk, above=above
+    )
+
+
 def gist_state(gist: GistRow | None) -> GistState | None:
     return None if gist is None else GistState(gist.last_depth, len(gist.text) + GIST_COST)
 

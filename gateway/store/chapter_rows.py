@@ -109,6 +109,13 @@ _CHAPTER_ENDS = Prepared(
     .order_by(chapters.c.first_depth, chapters.c.last_depth.desc())
 )
 
+_TOLD_LAST = Prepared(
+    select(versions.c.created_ms)
+    .where(versions.c.conversation_pk == bindparam("conversation"))
+    .order_by(versions.c.pk.desc())
+    .limit(1)
+)
+
 
 def chapter_row(
     connection: Connection, conversation_pk: int, head: Node, *, above: int
@@ -272,6 +279,12 @@ def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRo
     )
     by_pk = {row[0]: record(VersionRow, row) for row in rows}
     return [by_pk[pk] for pk in pks if pk in by_pk]
+
+
+def told_last(connection: Connection, conversation_pk: int) -> int:
+    """When a chapter of the conversation got a text last, in milliseconds; 0: none did."""
+    row = _TOLD_LAST.first(connection, conversation=conversation_pk)
+    return 0 if row is None else int(row[0])
 
 
 @dataclass(frozen=True, slots=True)

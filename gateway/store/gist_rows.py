@@ -57,6 +57,15 @@ _GIST_ENDS = Prepared(
     )
     .order_by(gists.c.last_pk.desc(), gists.c.version.desc())
 )
+_MADE_SINCE = Prepared(
+    select(gists.c.pk)
+    .where(
+        gists.c.conversation_pk == bindparam("conversation"),
+        gists.c.policy == bindparam("policy"),
+        gists.c.created_ms > bindparam("moment"),
+    )
+    .limit(1)
+)
 
 
 def count_stand_ins_of(
@@ -74,6 +83,14 @@ def count_stand_ins_of(
         gists.c.created_ms == now_ms,
     )
     return connection.execute(chapters).scalar_one(), connection.execute(made).scalar_one()
+
+
+def is_made_since(
+    connection: Connection, conversation_pk: int, policy: str, moment_ms: int
+) -> bool:
+    """Whether a gist of this policy was written later than this."""
+    asked = {"conversation": conversation_pk, "policy": policy, "moment": moment_ms}
+    return _MADE_SINCE.first(connection, **asked) is not None
 
 
 def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:

@@ -211,7 +211,7 @@ def test_a_search_reads_no_more_of_a_long_conversation(store: Store) -> None:
         assert RING in {passage.text for passage in found}
         return len(seen)
 
-    short, long = (store.writing(count, length) for length in (200, 2_000))
+    short, long = (store.writing(count, length) for length in (800, 2_400))
     assert long <= 2 * short
 
 
