@@ -53,9 +53,9 @@ _MOVE = Prepared(
 _ADD = Prepared(text("INSERT INTO message_search (rowid, terms) VALUES (:place, :terms)"))
 _HAS = Prepared(text("SELECT rowid FROM message_search WHERE rowid BETWEEN :first AND :last"))
 _DROP = Prepared(text("DELETE FROM message_search WHERE rowid BETWEEN :first AND :last"))
-DENSE = 500
+DENSE = 200
 DENSE_SHARE = 8
-"""A word that more than an eighth of an index holds, and more than 500 messages, is left out of a
+"""A word that more than an eighth of an index holds, and more than 200 messages, is left out of a
 search: its weight would be a fifth of a rare word's."""
 
 _POSTINGS = Prepared(

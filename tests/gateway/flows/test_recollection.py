@@ -195,7 +195,7 @@ def test_lines_around_the_newest_message_end_with_it(store: Store) -> None:
 
 
 def test_a_search_reads_no_more_of_a_long_conversation(store: Store) -> None:
-    """Statements of one search, those inside of the index included: ten times the messages."""
+    """Statements of one search, those inside of the index included: three times the messages."""
 
     def count(connection: Connection, length: int) -> int:
         texts = chatter(length)
