@@ -56,7 +56,7 @@ _DROP = Prepared(text("DELETE FROM message_search WHERE rowid BETWEEN :first AND
 DENSE = 200
 DENSE_SHARE = 8
 """A word that more than an eighth of an index holds, and more than 200 messages, is left out of a
-search: its weight would be a fifth of a rare word's."""
+search: its weight would be a quarter of a rare word's."""
 
 _POSTINGS = Prepared(
     text(
