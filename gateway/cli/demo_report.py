@@ -51,7 +51,9 @@ def measure(
 
 
 def _record(turn: TurnSeen, meter: PromptMeter) -> TurnRecord:
-    prompt_chars, reread = meter.measure([dump_bytes(message) for message in turn.prompt])
+    prompt = [dump_bytes(message) for message in turn.prompt]
+    goes_on = meter.begins_with_last(prompt)
+    prompt_chars, reread = meter.measure(prompt)
     covered = [(span.first, span.last) for span in turn.covered]
     return TurnRecord(
         number=turn.number,
@@ -60,6 +62,7 @@ def _record(turn: TurnSeen, meter: PromptMeter) -> TurnRecord:
         view=turn.view,
         folded=turn.folded is not None,
         lost=count_lost(turn.transcript, turn.tail, covered),
+        moved=not (turn.folded is not None or goes_on),
     )
 
 

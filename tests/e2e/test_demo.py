@@ -20,7 +20,8 @@ import pytest
 
 REPLAY_KEYS = (
     "messages, turns, folds, hard_cuts, chapters, majors, stand_ins, rejected, lost_messages, "
-    "prompt_chars_mean, prompt_chars_max, reread_chars, floor_chars, reuse, cold_turns"
+    "prompt_chars_mean, prompt_chars_max, reread_chars, floor_chars, reuse, cold_turns, "
+    "recall_turns, recall_chars, moved_prefixes"
 ).split(", ")
 DEMO_KEYS = ["window_tokens", "max_prompt_tokens", "finish_length", "refused", "judged_out"]
 
