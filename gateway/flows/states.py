@@ -184,13 +184,16 @@ def has_news(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
 
 def is_indebted(connection: Connection, site: Site, fold: FoldRow | None, total: int) -> bool:
     """Whether the chapters that are asked for already make room enough, so that no more debt is
-    planned (`plan_debt` says the same of the whole state). total: what `measure` says."""
-    if site.limits.messages:
+    planned (`plan_debt` says the same of the whole state). total: what `measure` says. What will
+    stand beside the chapters is reckoned at its most; new documents are not known here."""
+    limits = site.limits
+    if limits.messages or site.conversation.renew_after is not None:
         return False
     rows = _coming(connection, site, fold)
-    told = [site.limits.length if row.length is None else row.length for row in rows]
+    told = [limits.length if row.length is None else row.length for row in rows]
     freed = sum(row.source_chars for row in rows) - sum(told) - CHAPTER_COST * len(told)
-    return bool(rows) and total - freed <= site.limits.enough
+    beside = FIXED_COST + limits.profile + limits.ledger
+    return bool(rows) and total - freed + beside <= limits.enough
 
 
 def _coming(

@@ -1,0 +1,54 @@
+"""The small questions before a plan: what they skip would have planned nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from sqlalchemy import Connection
+
+from gateway.flows import folds, states
+from gateway.flows.states import Site
+from gateway.store.fold_rows import FoldRow
+from policies.folding import plan_debt, plan_fold
+from policies.values import Mark
+from tests.gateway.flows.test_laws import Laws, LawsOfRecall
+from tests.gateway.flows.test_memory_laws import MemoryLaws
+
+
+@pytest.mark.parametrize("machine", [Laws, LawsOfRecall, MemoryLaws])
+def test_what_is_skipped_would_have_planned_nothing(
+    monkeypatch: pytest.MonkeyPatch, machine: type[Laws]
+) -> None:
+    skipped: Counter[str] = Counter()
+
+    def has_news(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
+        found = states.has_news(connection, site, fold)
+        state = states.load_state(connection, site, fold).state
+        if not found and state.measure(site.limits) < site.limits.ceiling:
+            skipped["fold"] += 1
+            coming = Mark(site.head.depth + 1, 0, opens=True)
+            assert plan_fold(site.limits, state) is None
+            assert plan_fold(site.limits, replace(state, tail=(*state.tail, coming))) is None
+        return found
+
+    def is_indebted(connection: Connection, site: Site, fold: FoldRow | None, total: int) -> bool:
+        found = states.is_indebted(connection, site, fold, total)
+        if found:
+            skipped["debt"] += 1
+            state = states.load_state(connection, site, fold).state
+            assert plan_debt(site.limits, state) is None
+        return found
+
+    monkeypatch.setattr(folds, "has_news", has_news)
+    monkeypatch.setattr(folds, "is_indebted", is_indebted)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            settings.default, max_examples=12, stateful_step_count=30, phases=[Phase.generate]
+        ),
+    )
+    assert skipped["fold"]
