@@ -12,9 +12,10 @@
 from typing import Any
 
 from gateway.backends.base import Chunk, Completion
-from gateway.backends.classification import classify_payload, redact
+from gateway.backends.classification import classify_payload
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
+from gateway.backends.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import is_blank
 from policies.schema import Timeouts

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
-from gateway.backends.classification import classify_response, redact
+from gateway.backends.classification import classify_response
 from gateway.backends.connections import (
     Connection,
     Connections,
@@ -25,8 +25,9 @@ from gateway.backends.connections import (
 )
 from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.redaction import redact
 from gateway.backends.slot_care import SlotCare
-from gateway.backends.slots import Dropped, Lease
+from gateway.backends.slot_leases import Dropped, Lease
 from gateway.backends.waits import Stage, Waits
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.replies import ReplyBuilder

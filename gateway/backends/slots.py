@@ -29,8 +29,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.slot_leases import Dropped as Dropped
-from gateway.backends.slot_leases import Lease as Lease
+from gateway.backends.slot_leases import Dropped, Lease
 from gateway.backends.slot_rack import Rack, Slot
 from gateway.backends.waiting_line import Line, Reason, Waiter, Wish
 

@@ -16,9 +16,10 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from gateway.backends.classification import classify_payload, classify_response, redact
+from gateway.backends.classification import classify_payload, classify_response
 from gateway.backends.events import DATA, MAX_EVENT_BYTES, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
+from gateway.backends.redaction import redact
 from gateway.backends.waits import Stage, Waits
 from gateway.wire.json_text import loads
 from policies.schema import Timeouts
