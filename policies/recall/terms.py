@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 import regex
+from Stemmer import Stemmer
 
 from policies.language import language_of
 from policies.recall.words import SAME_WORD
@@ -143,11 +144,6 @@ def _bare_latin(word: str) -> str:
 
 @lru_cache(maxsize=_STEMS_KEPT)
 def _stem(language: str, word: str) -> str:
-    # Imported where it is used: three megabytes that a program without recall need not hold. A
-    # stemmer holds the word that it works on: one for each call, so that threads never share it.
-    from snowballstemmer.english_stemmer import EnglishStemmer
-    from snowballstemmer.russian_stemmer import RussianStemmer
-    from snowballstemmer.spanish_stemmer import SpanishStemmer
-
-    kinds = {"english": EnglishStemmer, "russian": RussianStemmer, "spanish": SpanishStemmer}
-    return str(kinds[language]().stemWord(word))
+    # A stemmer holds the word that it works on: one for each call (under a microsecond), so that
+    # threads never share it. Zero: it keeps no words of its own, this cache does.
+    return str(Stemmer(language, 0).stemWord(word))
