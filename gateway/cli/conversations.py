@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from sqlalchemy import Connection
@@ -19,46 +17,25 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
+    speakable,
 )
+from gateway.cli.selection import find_named, list_owned, owner_options, tell_owners
 from gateway.clock import SystemClock
-from gateway.errors import ConfigurationError, NotFound
+from gateway.errors import ConfigurationError
 from gateway.policy_file import load_policies
 from gateway.store.conversations import (
-    Place,
     delete_conversation,
     describe_conversation,
-    list_conversations,
-    owner_names,
-    owners_named,
     read_page,
     render_page,
 )
-from gateway.store.engine import Store
 from gateway.store.export import export_lines
 from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
-from gateway.store.transcript import (
-    ConversationRow,
-    find_conversation,
-    node_by_pk,
-)
+from gateway.store.transcript import node_by_pk
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_PAGE = 500
 _LINE = 200
 _PROMPTS = 20
-_NAMES = 12
-
-
-def owner_options(command: F) -> F:
-    command = click.option("--user", default="", help="A user that this owner's client forwards.")(
-        command
-    )
-    return click.option(
-        "--owner", default="local", show_default=True, help="The owner, as FOLDGATE_KEYS names it."
-    )(command)
 
 
 @click.group("conversations")
@@ -76,7 +53,7 @@ def list_command(
 ) -> None:
     """List an owner's, the newest turn first."""
     with opened_store(database_url) as store:
-        found = store.reading(_list, owner, user, limit)
+        found = store.reading(list_owned, owner, user, limit)
         tell_owners(store, owner)
     if as_json:
         print_json({"conversations": found})
@@ -87,30 +64,6 @@ def list_command(
             f"{one['chars']:>10,} characters  {'  '.join([one['model'], *one['aliases']])}"
         )
     click.echo(f"{len(found)} conversations of {owner}", err=True)
-
-
-def tell_owners(store: Store, owner: str) -> None:
-    """On standard error: whose names are known, where this is none of them and there are others."""
-    known = store.reading(owner_names)
-    if not known or owner in known:
-        return
-    shown = ", ".join(map(speakable, known[:_NAMES]))
-    more = f" and {len(known) - _NAMES:,} more" if len(known) > _NAMES else ""
-    said = f"there are owners {shown}{more}" if len(known) > 1 else f"there is the owner {shown}"
-    what = "name one with --owner" if len(known) > 1 else f"name it with --owner {shown}"
-    click.echo(f"there is no owner {speakable(owner)}; {said}: {what}", err=True)
-
-
-def _list(connection: Connection, owner: str, user: str, limit: int | None) -> list[dict[str, Any]]:
-    pks = owners_named(connection, owner, user)
-    found: list[dict[str, Any]] = []
-    after: Place | None = None
-    while True:
-        wanted = _PAGE if limit is None else min(_PAGE, limit - len(found))
-        page, after = list_conversations(connection, pks, limit=wanted, after=after)
-        found += page
-        if after is None or len(found) == limit:
-            return found
 
 
 @conversations_group.command("show")
@@ -237,12 +190,6 @@ def _percent(share: float | None) -> str:
     return "?" if share is None else f"{share:.0%}"
 
 
-def speakable(text: str) -> str:
-    """Text as a terminal can show it: no control characters, no half letters."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _CONTROL.sub("\ufffd", whole)
-
-
 @conversations_group.command("export")
 @click.argument("id")
 @owner_options
@@ -337,13 +284,3 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
         click.echo(f"without the policies file ({str(error).splitlines()[0]})", err=True)
         return set()
     return {name for name, backend in file.backends.items() if backend.kind == "litellm"}
-
-
-def find_named(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
-    """An owner's conversation by Foldgate's id or the client's. NotFound where there is none."""
-    found = None
-    for owner_pk in owners_named(connection, owner, user):
-        found = found or find_conversation(connection, owner_pk, id)
-    if found is None:
-        raise NotFound(f"{owner} has no conversation {id}")
-    return found

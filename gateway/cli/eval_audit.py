@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from sqlalchemy import Connection
 
-from gateway.cli.conversations import find_named, speakable
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -15,15 +13,16 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
+    speakable,
     tell_progress,
 )
+from gateway.cli.selection import find_named, list_owned
 from gateway.evals.audit import KINDS, Report, audit, load
 from gateway.policy_file import load_policies
-from gateway.store.conversations import Place, find_anywhere, list_conversations
+from gateway.store.conversations import find_anywhere
 from gateway.store.engine import Store
 from policies.schema import PolicyFile
 
-_PAGE = 500
 _LINE = 100
 
 
@@ -67,7 +66,7 @@ def audit_command(
     report = Report()
     with opened_store(database_url) as store:
         if everything:
-            chosen = _list_all(store)
+            chosen = [one["id"] for one in store.reading(list_owned, None)]
         else:
             chosen = [store.reading(find_named, owner, user, id).id for id in ids]
         for number, id in enumerate(chosen, start=1):
@@ -78,19 +77,6 @@ def audit_command(
     else:
         _print_table(report)
     raise SystemExit(1 if report.faults else 0)
-
-
-def _list_all(store: Store) -> list[str]:
-    def read(connection: Connection) -> list[str]:
-        found: list[str] = []
-        after: Place | None = None
-        while True:
-            page, after = list_conversations(connection, None, limit=_PAGE, after=after)
-            found += [str(one["id"]) for one in page]
-            if after is None:
-                return found
-
-    return store.reading(read)
 
 
 def _audit_one(store: Store, file: PolicyFile, id: str, report: Report) -> None:

@@ -15,6 +15,7 @@ from gateway.backends.base import Backend
 from gateway.cli.forgetting_table import draw_curve, print_table, warn
 from gateway.cli.options import (
     OutputFile,
+    files_argument,
     json_option,
     policies_option,
     print_json,
@@ -55,13 +56,7 @@ class _ModesType(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("forgetting")
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE...",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
+@files_argument
 @click.option("--joined", is_flag=True, help="Make one conversation of all files.")
 @click.option("--policy", default="local-fold", show_default=True, help="The policy to evaluate.")
 @click.option(

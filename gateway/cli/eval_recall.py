@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.options import json_option, print_json
+from gateway.cli.options import files_argument, json_option, print_json
 from gateway.evals.recall import (
     DEFAULT_BUDGET,
     Report,
@@ -20,13 +20,7 @@ _EVERY = 100
 
 
 @click.command("recall")
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE...",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
+@files_argument
 @click.option(
     "--joined", is_flag=True, help="Measure all files as one conversation, one after another."
 )

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from gateway.cli.conversations import find_named, owner_options
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -19,6 +18,7 @@ from gateway.cli.options import (
     print_json,
     settings_of,
 )
+from gateway.cli.selection import find_named, owner_options
 from gateway.clock import SystemClock
 from gateway.settings import Settings
 

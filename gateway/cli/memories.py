@@ -10,14 +10,15 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.conversations import owner_options, speakable, tell_owners
 from gateway.cli.options import (
     OutputFile,
     database_option,
     json_option,
     opened_store,
     print_json,
+    speakable,
 )
+from gateway.cli.selection import owner_options, tell_owners
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
 from gateway.flows.memory_edits import announce_fact, delete_fact
@@ -48,6 +49,11 @@ def _read_line(most: int) -> Callable[[object, object, str | None], str | None]:
         return text
 
     return read
+
+
+about_option = click.option(
+    "--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words."
+)
 
 
 @click.group("memories")
@@ -85,7 +91,7 @@ def list_command(
 
 @memories_group.command("add")
 @click.argument("text", callback=_read_line(MOST_CHARS))
-@click.option("--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words.")
+@about_option
 @now_option
 @owner_options
 @database_option
@@ -119,7 +125,7 @@ def add_command(
 @memories_group.command("edit")
 @click.argument("id")
 @click.argument("text", callback=_read_line(MOST_CHARS), required=False)
-@click.option("--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words.")
+@about_option
 @now_option
 @owner_options
 @database_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ import gateway
 from gateway.errors import ConfigurationError
 from gateway.settings import Settings, read_settings
 from gateway.store.engine import Store
+from policies.messages import whole_letters
 
 SHIPPED = Path(gateway.__file__).parent.parent / "policies.yaml"
 """The example in the checkout that the program runs from."""
 
 _EVERY = 100
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 database_option = click.option(
     "--database-url",
@@ -31,6 +34,13 @@ policies_option = click.option(
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The policies file [FOLDGATE_POLICIES; default policies.yaml].",
+)
+files_argument = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE…",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 
 
@@ -76,6 +86,11 @@ def print_json(value: object) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value)
     click.echo(text)
+
+
+def speakable(text: str) -> str:
+    """Text as a terminal can show it: no control characters, no half letters."""
+    return _CONTROL.sub("\ufffd", whole_letters(text))
 
 
 def tell_progress(done: int, total: int, what: str) -> None:

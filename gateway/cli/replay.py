@@ -11,6 +11,7 @@ import click
 
 from gateway.cli.options import (
     OutputFile,
+    files_argument,
     json_option,
     policies_option,
     print_json,
@@ -54,13 +55,7 @@ class _SwitchType(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("replay")
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE…",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
+@files_argument
 @click.option("--joined", is_flag=True, help="Make one conversation of all files.")
 @click.option("--policy", default="local-fold", show_default=True, help="The policy to play.")
 @click.option(

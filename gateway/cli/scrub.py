@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.conversations import find_named, speakable
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -15,19 +14,20 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
+    speakable,
     tell_progress,
 )
+from gateway.cli.selection import find_named, list_owned
 from gateway.clock import SystemClock
 from gateway.flows import scrub, scrub_material
 from gateway.flows.hand import Hand
 from gateway.flows.scrub import Report
 from gateway.policy_file import load_policies
-from gateway.store.conversations import Place, find_anywhere, list_conversations, owners_named
+from gateway.store.conversations import find_anywhere
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow
 from policies.schema import PolicyFile
 
-_PAGE = 500
 _LINE = 120
 
 
@@ -67,7 +67,7 @@ def scrub_command(
     report = Report(dry_run)
     with opened_store(database_url) as store:
         if everything:
-            chosen = _list_all(store, owner, user)
+            chosen = [one["id"] for one in store.reading(list_owned, owner, user)]
         else:
             chosen = [store.reading(find_named, owner or "local", user, id).id for id in ids]
         for number, id in enumerate(chosen, start=1):
@@ -79,22 +79,6 @@ def scrub_command(
         _tell(report)
     if dry_run and report.bad:
         raise SystemExit(1)
-
-
-def _list_all(store: Store, owner: str | None, user: str) -> list[str]:
-    """The ids of every conversation, or of an owner's."""
-
-    def read(connection: Connection) -> list[str]:
-        pks = None if owner is None else owners_named(connection, owner, user)
-        found: list[str] = []
-        after: Place | None = None
-        while True:
-            page, after = list_conversations(connection, pks, limit=_PAGE, after=after)
-            found += [str(one["id"]) for one in page]
-            if after is None:
-                return found
-
-    return store.reading(read)
 
 
 def _scrub_one(store: Store, file: PolicyFile, id: str, report: Report) -> None:

@@ -1,0 +1,66 @@
+"""Which conversations a command is about: whose they are, and which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from sqlalchemy import Connection
+
+from gateway.cli.options import speakable
+from gateway.errors import NotFound
+from gateway.store.conversations import Place, list_conversations, owner_names, owners_named
+from gateway.store.engine import Store
+from gateway.store.transcript import ConversationRow, find_conversation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PAGE = 500
+_NAMES = 12
+
+
+def owner_options(command: F) -> F:
+    command = click.option("--user", default="", help="A user that this owner's client forwards.")(
+        command
+    )
+    return click.option(
+        "--owner", default="local", show_default=True, help="The owner, as FOLDGATE_KEYS names it."
+    )(command)
+
+
+def find_named(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
+    """An owner's conversation by Foldgate's id or the client's. NotFound where there is none."""
+    found = None
+    for owner_pk in owners_named(connection, owner, user):
+        found = found or find_conversation(connection, owner_pk, id)
+    if found is None:
+        raise NotFound(f"{owner} has no conversation {id}")
+    return found
+
+
+def list_owned(
+    connection: Connection, owner: str | None, user: str = "", limit: int | None = None
+) -> list[dict[str, Any]]:
+    """An owner's conversations (None: everybody's), the newest turn first; at most `limit`."""
+    pks = None if owner is None else owners_named(connection, owner, user)
+    found: list[dict[str, Any]] = []
+    after: Place | None = None
+    while True:
+        wanted = _PAGE if limit is None else min(_PAGE, limit - len(found))
+        page, after = list_conversations(connection, pks, limit=wanted, after=after)
+        found += page
+        if after is None or len(found) == limit:
+            return found
+
+
+def tell_owners(store: Store, owner: str) -> None:
+    """On standard error: whose names are known, where this is none of them and there are others."""
+    known = store.reading(owner_names)
+    if not known or owner in known:
+        return
+    shown = ", ".join(map(speakable, known[:_NAMES]))
+    more = f" and {len(known) - _NAMES:,} more" if len(known) > _NAMES else ""
+    said = f"there are owners {shown}{more}" if len(known) > 1 else f"there is the owner {shown}"
+    what = "name one with --owner" if len(known) > 1 else f"name it with --owner {shown}"
+    click.echo(f"there is no owner {speakable(owner)}; {said}: {what}", err=True)
