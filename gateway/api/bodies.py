@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.errors import BadRequest
 from gateway.wire.json_text import NotJson, loads
+from policies.messages import whole_letters
 
 
 def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
     for name in told:
         if name not in fields:
             known = ", ".join(f"`{field}`" for field in fields) or "none"
-            shown = whole(name)[:100]
+            shown = whole_letters(name)[:100]
             raise BadRequest(f"`{shown}` is no field here; known: {known}.", param=shown)
     return told
 
@@ -47,7 +48,7 @@ def check_text(value: object, name: str, *, most: int) -> str:
         )
     if "\x00" in value:
         raise BadRequest(f"`{name}` holds a NUL character.", param=name)
-    if whole(value) != value:
+    if whole_letters(value) != value:
         raise BadRequest(f"`{name}` holds half of a surrogate pair.", param=name)
     return value
 
@@ -68,8 +69,3 @@ def read_number(told: Mapping[str, Any], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
         raise BadRequest(f"`{name}` must be a whole number of at least 1.", param=name)
     return value
-
-
-def whole(text: str) -> str:
-    """A text that can be written in UTF-8: half of a surrogate pair is told as U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

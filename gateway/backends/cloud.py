@@ -27,6 +27,7 @@ from gateway.backends.cache_marks import cache_options, mark_prefix
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.waits import Waits
 from gateway.wire.json_text import dump_bytes, loads
+from policies.messages import whole_letters
 from policies.schema import LiteLLMBackend
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 def _complete(value: Any) -> Any:
     """A JSON value with U+FFFD for lone surrogates, which providers' clients cannot encode."""
     if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole_letters(value)
     if isinstance(value, list):
         return [_complete(item) for item in value]
     if isinstance(value, dict):
