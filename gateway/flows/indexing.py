@@ -20,7 +20,8 @@ from gateway.store.engine import Store
 log = logging.getLogger("foldgate.recall")
 
 BATCH = 16
-"""Messages a commit: some four milliseconds of the writer, which turns wait for."""
+"""Messages a commit. Their words are read on a reader (some two milliseconds of a processor, which
+the event loop shares), so that the writer, which turns wait for, only stores them."""
 
 PAUSE_SECONDS = 0.05
 """Between two commits: a tenth of a processor, 300 messages a second."""
@@ -64,11 +65,22 @@ class Indexing:
     async def _work(self) -> None:
         while self._wanted:
             conversation_pk, last_pk = next(iter(self._wanted.items()))
-            more = await self._store.write(index_some, conversation_pk, last_pk, BATCH)
-            if not more and self._wanted.get(conversation_pk) == last_pk:
-                del self._wanted[conversation_pk]
+            if not await self._index_some(conversation_pk, last_pk):
+                self._done(conversation_pk, last_pk)
             if self._wanted:
                 await self._clock.sleep(BUSY_SECONDS if self._running() else PAUSE_SECONDS)
+
+    async def _index_some(self, conversation_pk: int, last_pk: int) -> bool:
+        """Whether more of the path may be left."""
+        batch = await self._store.read(gather_some, conversation_pk, last_pk, BATCH)
+        if batch is None:
+            return False
+        # Where a fold's commit was quicker, or the conversation is gone, the next look tells.
+        return not await self._store.write(search.add, batch) or len(batch.entries) == BATCH
+
+    def _done(self, conversation_pk: int, last_pk: int) -> None:
+        if self._wanted.get(conversation_pk) == last_pk:
+            del self._wanted[conversation_pk]
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -82,9 +94,11 @@ class Indexing:
             self.want(*next(iter(self._wanted.items())))
 
 
-def index_some(connection: Connection, conversation_pk: int, last_pk: int, most: int) -> bool:
-    """Index at most so many messages of a path; whether more of it may be left. Nothing where the
+def gather_some(
+    connection: Connection, conversation_pk: int, last_pk: int, most: int
+) -> search.Batch | None:
+    """At most so many messages of a path that are to be indexed; None where nothing is left or the
     conversation was deleted."""
     if not transcript.is_there(connection, conversation_pk):
-        return False
-    return search.index_path(connection, conversation_pk, last_pk, limit=most) == most
+        return None
+    return search.gather(connection, conversation_pk, last_pk, most)

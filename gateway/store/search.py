@@ -16,10 +16,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
@@ -125,45 +124,84 @@ def index_path(
     At most `limit` messages at once; returns how many it were, so that `limit` says that more may
     be left. The cost is that of the new messages alone; one row is read where there are none.
     """
+    batch = gather(connection, conversation_pk, last_pk, limit)
+    if batch is not None:
+        add(connection, batch)
+    return 0 if batch is None else len(batch.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message as the index holds it: its packed place, and its terms under the salt."""
+
+    pk: int
+    place: int
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that go into the index next, worked out outside of the write. after: the index as it
+    was then; only on that it may be added."""
+
+    after: Index
+    entries: Sequence[Entry]
+    last_depth: int
+
+
+def gather(connection: Connection, conversation_pk: int, last_pk: int, limit: int) -> Batch | None:
+    """The next messages, at most `limit`, of the path that ends at message last_pk; None where all
+    of it is indexed. Reads only: all the work on their words is done here."""
     index = find_index(connection, conversation_pk)
     if index is not None and index.last_pk == last_pk:
-        return 0
-    done = indexed_depth(connection, conversation_pk, last_pk)
+        return None
+    done = _depth(connection, index, last_pk)
     last = node_by_pk(connection, last_pk)
     target = min(last.depth, done + limit, DEEPEST)
     end = last_pk if target == last.depth else ancestor_at(connection, last_pk, target)
     if target <= done or end is None:
-        return 0
-    return index_messages(connection, conversation_pk, path_between(connection, end, done))
+        return None
+    after = index or Index(conversation_pk, secrets.token_hex(16), 0, 0, 0)
+    rows = path_between(connection, end, done)
+    return Batch(after, [_entry(after.salt, row) for row in rows], rows[-1].depth)
 
 
-def index_messages(
-    connection: Connection, conversation_pk: int, rows: Sequence[StoredMessage]
-) -> int:
-    """Index these messages, oldest first, whose ancestors are indexed. Returns their number."""
-    index = find_index(connection, conversation_pk) or _begin(connection, conversation_pk)
-    made = []
-    for row in rows:
-        said = message_text(loads(row.raw))
-        tokens = " ".join(_tokens(index.salt, index_terms(said)))
-        made.append(
-            {"place": pack_place(row.pk, row.depth, said, row.role == "user"), "terms": tokens}
-        )
-    if made:
-        _ADD.run_many(connection, made)
-        _MOVE.run(
-            connection,
-            conversation=conversation_pk,
-            added=len(made),
-            last=rows[-1].pk,
-            depth=rows[-1].depth,
-        )
-    return len(made)
+def add(connection: Connection, batch: Batch) -> bool:
+    """Put a batch into the index; False, and nothing done, where that has moved since or a message
+    is no longer there."""
+    after = batch.after
+    pks = [entry.pk for entry in batch.entries]
+    there = select(func.count()).where(messages.c.pk.in_(pks))
+    if connection.execute(there).scalar_one() != len(pks):
+        return False
+    now = find_index(connection, after.conversation_pk)
+    if now is None and not after.messages:
+        _begin(connection, after)
+    elif now != after:
+        return False
+    _ADD.run_many(connection, [{"place": one.place, "terms": one.terms} for one in batch.entries])
+    _MOVE.run(
+        connection,
+        conversation=after.conversation_pk,
+        added=len(pks),
+        last=pks[-1],
+        depth=batch.last_depth,
+    )
+    return True
+
+
+def _entry(salt: str, row: StoredMessage) -> Entry:
+    said = message_text(loads(row.raw))
+    place = pack_place(row.pk, row.depth, said, row.role == "user")
+    return Entry(row.pk, place, " ".join(_tokens(salt, index_terms(said))))
 
 
 def indexed_depth(connection: Connection, conversation_pk: int, last_pk: int) -> int:
     """The depth up to which the path to this message is indexed; 0 where nothing of it is."""
-    index = find_index(connection, conversation_pk)
+    return _depth(connection, find_index(connection, conversation_pk), last_pk)
+
+
+def _depth(connection: Connection, index: Index | None, last_pk: int) -> int:
     if index is None:
         return 0
     last = node_by_pk(connection, last_pk)
@@ -202,24 +240,27 @@ def postings(
     return found
 
 
-_DENSE_KEPT = 16_384
+_DENSE_KEPT = 4_096
 _GROWN = 1.25
-_dense: dict[str, int] = {}
-"""Words that were found dense, as FTS5 holds them (salted, so each is one conversation's), with the
-messages that the index held then; the oldest go first. Counting one costs up to 0.1 ms a search."""
 
 
 def _is_dense(connection: Connection, index: Index, token: str, least: int) -> bool:
     """Whether more messages than `least` hold a word; once so, until the index has grown by a
-    quarter."""
-    if index.messages <= _GROWN * _dense.get(token, 0):
+    quarter.
+
+    Counting one costs up to 0.1 ms. What was counted is kept beside the driver's connection, which
+    one thread has at a time: words as FTS5 holds them (salted, so each is one conversation's) with
+    the messages that the index held then; the oldest go first.
+    """
+    known: dict[str, int] = connection.info.setdefault("dense", {})
+    if index.messages <= _GROWN * known.get(token, 0):
         return True
     if _IS_DENSE.first(connection, token=f'"{token}"', least=least) is None:
         return False
-    _dense[token] = index.messages
-    if len(_dense) > _DENSE_KEPT:
-        with suppress(StopIteration, RuntimeError, KeyError):  # another reader was quicker
-            del _dense[next(iter(_dense))]
+    known.pop(token, None)
+    known[token] = index.messages
+    if len(known) > _DENSE_KEPT:
+        del known[next(iter(known))]
     return True
 
 
@@ -240,14 +281,16 @@ def forget(connection: Connection, conversation_pk: int) -> None:
     connection.execute(delete(keys).where(keys.c.conversation_pk == conversation_pk))
 
 
-def _begin(connection: Connection, conversation_pk: int) -> Index:
-    index = Index(conversation_pk, secrets.token_hex(16), 0, 0, 0)
+def _begin(connection: Connection, index: Index) -> None:
     connection.execute(
         insert(keys).values(
-            conversation_pk=conversation_pk, salt=index.salt, messages=0, last_pk=0, last_depth=0
+            conversation_pk=index.conversation_pk,
+            salt=index.salt,
+            messages=0,
+            last_pk=0,
+            last_depth=0,
         )
     )
-    return index
 
 
 def _is_indexed(connection: Connection, pk: int) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
-from gateway.flows.indexing import BATCH, BUSY_SECONDS, PAUSE_SECONDS, Indexing, index_some
-from gateway.store import search
+from gateway.flows.indexing import BATCH, BUSY_SECONDS, PAUSE_SECONDS, Indexing, gather_some
+from gateway.store import conversations, search
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House, user
 from tests.gateway.seeds import add_conversation
@@ -70,7 +70,36 @@ async def test_what_was_deleted_is_left_alone(house: House) -> None:
     indexing.forget(conversation.pk)
     await indexing.settle()
     assert depth(house, conversation, nodes[-1]) == 0
-    assert not house.store.writing(index_some, conversation.pk + 1, nodes[-1].pk, 5)
+    assert house.store.reading(gather_some, conversation.pk + 1, nodes[-1].pk, 5) is None
+
+
+async def test_what_moved_while_words_were_read_is_not_indexed_over(house: House) -> None:
+    conversation, nodes = talk(house, 9)
+    first = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    assert first is not None
+    assert house.store.writing(search.index_path, conversation.pk, nodes[-1].pk, limit=2) == 2
+    assert not house.store.writing(search.add, first)
+    second = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    assert second is not None
+    assert [entry.pk for entry in second.entries] == [node.pk for node in nodes[2:6]]
+    assert house.store.writing(search.add, second)
+    assert not house.store.writing(search.add, second)
+    assert depth(house, conversation, nodes[-1]) == 6
+
+
+@pytest.mark.parametrize("indexed", [0, 3], ids=["never indexed", "partly indexed"])
+async def test_words_of_a_deleted_conversation_do_not_come_back(house: House, indexed: int) -> None:
+    conversation, nodes = talk(house, 9)
+    house.store.writing(search.index_path, conversation.pk, nodes[-1].pk, limit=indexed)
+    batch = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    assert batch is not None
+    house.store.writing(conversations.delete_conversation, conversation, elsewhere=[], now_ms=1)
+    assert not house.store.writing(search.add, batch)
+    assert house.store.reading(rows_of_index) == 0
+
+
+def rows_of_index(connection: Connection) -> int:
+    return int(connection.execute(text("SELECT count(*) FROM message_search")).scalar_one())
 
 
 async def test_it_is_broken_off_at_the_end(house: House) -> None:
