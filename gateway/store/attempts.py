@@ -10,7 +10,8 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from gateway.clock import iso
 from gateway.randomness import random_hex
 from gateway.store.prepared import Prepared
-from gateway.store.tables import Attempt, Conversation
+from gateway.store.tables.calls import Attempt
+from gateway.store.tables.transcript import Conversation
 
 attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from gateway.store.tables import AuxiliaryRequest
+from gateway.store.tables.calls import AuxiliaryRequest
 
 auxiliary_requests = AuxiliaryRequest.__table__  # type: ignore[attr-defined]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, delete, insert, select
 
 from gateway.store.attempts import abandon_dead
-from gateway.store.tables import BootRow, PolicyRevision
+from gateway.store.tables.work import BootRow, PolicyRevision
 
 boots = BootRow.__table__  # type: ignore[attr-defined]
 revisions = PolicyRevision.__table__  # type: ignore[attr-defined]

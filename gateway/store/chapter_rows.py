@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select
 from gateway.store.fold_rows import FoldRow
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.tables import Chapter, ChapterVersion
+from gateway.store.tables.memory import Chapter, ChapterVersion
 from gateway.store.transcript import Node, on_path
 from policies.values import Span
 

@@ -19,7 +19,8 @@ from gateway.store.gist_rows import gists
 from gateway.store.profile_edits import release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
-from gateway.store.tables import AuxiliaryRequest, Job, KvWipe
+from gateway.store.tables.calls import AuxiliaryRequest
+from gateway.store.tables.work import Job, KvWipe
 from gateway.store.transcript import (
     CONVERSATION_COLUMNS,
     ConversationRow,

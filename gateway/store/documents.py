@@ -29,7 +29,7 @@ from gateway.store.fold_rows import folds
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
-from gateway.store.tables import Document
+from gateway.store.tables.memory import Document
 from gateway.store.transcript import conversations
 
 documents = Document.__table__  # type: ignore[attr-defined]

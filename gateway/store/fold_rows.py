@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.tables import Fold
+from gateway.store.tables.memory import Fold
 from gateway.store.transcript import Node, on_path
 
 folds = Fold.__table__  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from gateway.store.chapter_rows import versions
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.tables import Gist
+from gateway.store.tables.memory import Gist
 from gateway.store.transcript import Node, on_path
 
 gists = Gist.__table__  # type: ignore[attr-defined]

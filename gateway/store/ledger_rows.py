@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from gateway.store.tables import LedgerEntry, LedgerMark
+from gateway.store.tables.memory import LedgerEntry, LedgerMark
 from gateway.store.transcript import Node, ancestor_at
 
 entries = LedgerEntry.__table__  # type: ignore[attr-defined]

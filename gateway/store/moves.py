@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from gateway.store import chapter_rows, fold_rows, gist_rows
 from gateway.store.attempts import attempts, last_server
 from gateway.store.chapter_rows import ChapterRow
-from gateway.store.tables import Job
+from gateway.store.tables.work import Job
 from gateway.store.transcript import ConversationRow, Node, node_by_pk
 from policies.routing import MIGRATING
 

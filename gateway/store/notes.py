@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, insert, select, text
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
-from gateway.store.tables import Note
+from gateway.store.tables.memory import Note
 from gateway.store.transcript import Node, on_path
 
 notes = Note.__table__  # type: ignore[attr-defined]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
-from gateway.store.tables import Attempt, Conversation
+from gateway.store.tables.calls import Attempt
+from gateway.store.tables.transcript import Conversation
 
 attempts = Attempt.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]

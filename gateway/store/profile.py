@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 from gateway.clock import iso
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.tables import ProfileFact
+from gateway.store.tables.memory import ProfileFact
 from gateway.store.transcript import conversations, messages, owners
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]

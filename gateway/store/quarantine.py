@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, insert
 
-from gateway.store.tables import Quarantined
+from gateway.store.tables.memory import Quarantined
 
 quarantine = Quarantined.__table__  # type: ignore[attr-defined]
 

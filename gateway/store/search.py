@@ -22,7 +22,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
-from gateway.store.tables import Message, SearchKey
+from gateway.store.tables.transcript import Message, SearchKey
 from gateway.store.transcript import StoredMessage, ancestor_at, node_by_pk, on_path, path_between
 from gateway.wire.json_text import loads
 from policies.messages import message_text

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, func, select, text, true
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
-from gateway.store.tables import Conversation, Message
+from gateway.store.tables.transcript import Conversation, Message
 
 conversations = Conversation.__table__  # type: ignore[attr-defined]
 messages = Message.__table__  # type: ignore[attr-defined]

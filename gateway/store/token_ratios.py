@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, bindparam, select
 
 from gateway.store.prepared import Prepared
-from gateway.store.tables import TokenRatio
+from gateway.store.tables.calls import TokenRatio
 
 ratios = TokenRatio.__table__  # type: ignore[attr-defined]
 _RATIO = Prepared(

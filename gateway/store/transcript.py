@@ -16,7 +16,13 @@ from sqlalchemy import Connection, bindparam, insert, select, text, true, update
 from gateway.randomness import random_hex
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.tables import Conversation, ConversationAlias, Message, Owner, SystemText
+from gateway.store.tables.transcript import (
+    Conversation,
+    ConversationAlias,
+    Message,
+    Owner,
+    SystemText,
+)
 
 owners = Owner.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from gateway.jobs import queue
 from gateway.store.engine import Store
-from gateway.store.tables import Job
+from gateway.store.tables.work import Job
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 DELAY = 30_000

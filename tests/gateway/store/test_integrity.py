@@ -19,7 +19,7 @@ from gateway.store.engine import Store
 from gateway.store.integrity import ADVICE, EXAMPLES, Examined, examine
 from gateway.store.ledger_rows import entries, marks
 from gateway.store.search import index_path
-from gateway.store.tables import Note, ProfileFact
+from gateway.store.tables.memory import Note, ProfileFact
 from gateway.store.transcript import ConversationRow, Node
 from policies.messages import canonical_message
 from policies.values import Span

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from gateway.store.engine import Store
 from gateway.store.prepared import Prepared
-from gateway.store.tables import Conversation, Owner
+from gateway.store.tables.transcript import Conversation, Owner
 
 owners = Owner.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
