@@ -17,7 +17,7 @@ from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.backends.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
-from gateway.wire.replies import is_blank
+from gateway.wire.letters import is_blank
 from policies.schema import Timeouts
 
 _MEDIA = ("tool_calls", "function_call", "audio", "images", "image", "video")
@@ -435,7 +435,7 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 
 
 def _has_shape(delta: Any) -> bool:
-    """Whether a delta or message can be read by wire.replies."""
+    """Whether a delta or message can be read by wire.choices."""
     if delta is None:
         return True
     if not isinstance(delta, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.wire.replies import split_thinking
+from gateway.wire.thinking import split_thinking
 from policies.asides import is_filler, is_nudge
 
 

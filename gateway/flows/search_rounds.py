@@ -32,7 +32,8 @@ from gateway.flows.states import sizes
 from gateway.flows.turn_rows import Begun, site_of
 from gateway.prompts.view import encode_message
 from gateway.wire.json_text import dump_bytes
-from gateway.wire.replies import ReplyBuilder, is_blank
+from gateway.wire.letters import is_blank
+from gateway.wire.replies import ReplyBuilder
 from policies.messages import message_chars
 from policies.recall.room import between_folds
 

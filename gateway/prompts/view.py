@@ -20,7 +20,7 @@ import orjson
 from gateway.prompts.notes import put_notes
 from gateway.prompts.phrases import PHRASES
 from gateway.wire.json_text import loads
-from gateway.wire.replies import is_blank
+from gateway.wire.letters import is_blank
 from policies.language import language_of
 from policies.messages import tool_calls, whole_letters
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from gateway.store.prepared import Prepared
 from gateway.store.transcript import chain_digest, content_digest, jump_depth, message_digest
 from gateway.wire.json_text import NotJson, loads
-from gateway.wire.replies import split_thinking
+from gateway.wire.thinking import split_thinking
 from policies.messages import canonical_message, count_images, is_of_tools, message_chars
 
 Note = Callable[[str, str, str], None]

@@ -18,7 +18,7 @@ from gateway.prompts.view import (
     assemble,
 )
 from gateway.wire.json_text import dumps, loads
-from gateway.wire.replies import is_blank
+from gateway.wire.letters import is_blank
 from tests.gateway.house import Say, assistant, call_of, system, tool, user
 
 

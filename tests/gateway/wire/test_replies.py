@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.json_text import loads
-from gateway.wire.replies import ReplyBuilder, is_blank, join_surrogates, split_thinking
+from gateway.wire.replies import ReplyBuilder
 
 
 def chunk(finish: str | None = None, index: int = 0, **delta: Any) -> dict[str, Any]:
@@ -64,7 +64,6 @@ def test_halves_of_an_emoji_in_two_deltas_are_joined() -> None:
     first = loads(rb'{"choices":[{"delta":{"content":"a \ud83c"}}]}')
     second = loads(rb'{"choices":[{"delta":{"content":"\udf89"}}]}')
     assert build(first, second).text == "a 🎉"
-    assert join_surrogates("a\ud83c") == "a\ud83c"
 
 
 def test_null_in_place_of_lists_and_objects() -> None:
@@ -165,29 +164,6 @@ def test_arguments_as_an_object_and_fields_of_a_provider_are_kept() -> None:
     assert closed["extra_content"] == {"s": "x"}
 
 
-@pytest.mark.parametrize(
-    ("content", "text", "reasoning"),
-    [
-        ("<think>a plan</think>\n\nHello", "Hello", "a plan"),
-        ("plan plan</think>Hello", "Hello", "plan plan"),
-        ("<think>never ends", "", "never ends"),
-        ("<think></think>Hello", "Hello", ""),
-        ("Hello</think>", "Hello", ""),
-        ("Write\n```html\n</think>\n```\nand done", "Write\n```html\n</think>\n```\nand done", ""),
-        ("Use `</think>` to close it.", "Use `</think>` to close it.", ""),
-        ("I think so.", "I think so.", ""),
-        ("A <think> in the middle", "A <think> in the middle", ""),
-        ("計画です。</think>\nこんにちは", "こんにちは", "計画です。"),
-    ],
-)
-def test_leaked_thinking(content: str, text: str, reasoning: str) -> None:
-    """F15."""
-    assert split_thinking(content) == (reasoning, text)
-    builder = build(*(chunk(content=letter) for letter in content))
-    assert (builder.text, builder.reasoning) == (text, reasoning)
-    assert builder.completion()["choices"][0]["message"]["content"] == content
-
-
 def test_leaked_thinking_joins_the_reasoning_that_came_apart() -> None:
     builder = build(chunk(reasoning_content="first"), chunk(content="second</think>Hello"))
     assert builder.message() == {
@@ -218,11 +194,6 @@ def test_reasoning_under_both_names_counts_once() -> None:
 )
 def test_emptiness(delta: dict[str, Any], empty: bool) -> None:
     assert build(chunk(**delta), chunk("stop")).is_empty is empty
-
-
-def test_blank_is_what_nobody_sees() -> None:
-    assert is_blank(" \t\n\u200b\ufeff")
-    assert not is_blank(" .")
 
 
 def test_content_in_parts_with_thinking_among_them() -> None:
