@@ -11,17 +11,14 @@
 
 from typing import Any
 
-from gateway.backends.base import Chunk, Completion
+from gateway.backends.answer_shapes import has_chunk_shape, has_substance, is_plain, read_plain
+from gateway.backends.base import Chunk
 from gateway.backends.classification import classify_payload
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.backends.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
-from gateway.wire.letters import is_blank
 from policies.schema import Timeouts
-
-_MEDIA = ("tool_calls", "function_call", "audio", "images", "image", "video")
-_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 class Course:
@@ -77,7 +74,7 @@ class Course:
 
     def take(self, parsed: Any, data: bytes | None = None) -> list[Chunk]:
         """Take one decoded chunk; `data` is its JSON, None to have it encoded."""
-        if self._flows and data is not None and _is_plain(parsed):
+        if self._flows and data is not None and is_plain(parsed):
             return [Chunk(data, parsed)]
         chunks = self._take(parsed, data)
         self._flows = self._given and self._in_first and self.fault is None
@@ -96,7 +93,7 @@ class Course:
         choices = parsed.get("choices")
         if not choices:
             return self._take_without_choices(parsed, data)
-        if not isinstance(choices, list) or not all(map(_has_chunk_shape, choices)):
+        if not isinstance(choices, list) or not all(map(has_chunk_shape, choices)):
             return self.fail(self._malformed("a chunk of a wrong shape"))
         return self._take_choices(parsed, data, choices)
 
@@ -128,7 +125,7 @@ class Course:
                 self._ended.add(index)
                 substantial = substantial or finish == "content_filter"
             delta = choice.get("delta")
-            substantial = substantial or _has_substance(delta)
+            substantial = substantial or has_substance(delta)
             if finish != native or delta is None:
                 changed = True
                 choice = {**choice, "delta": delta or {}, "finish_reason": finish}
@@ -140,7 +137,7 @@ class Course:
         if untrue is None:
             return self._give(parsed, data, substantial)
         chunks = self._give(parsed, data, substantial) if substantial else []
-        self.fail(self._untrue(untrue))
+        self.fail(untrue_end(self._backend, untrue, self._secrets))
         return chunks
 
     def _give(self, parsed: dict[str, Any], data: bytes | None, substantial: bool) -> list[Chunk]:
@@ -175,16 +172,11 @@ class Course:
             ending = "its answer without a finish_reason" if self._begun else "an empty answer"
             return self.fail(UpstreamFault(kind, f"The backend {self._backend} ended {ending}"))
         if not self._given:
-            return self.fail(_empty(self._backend))
+            return self.fail(empty_answer(self._backend))
         return []
 
     def _malformed(self, what: str) -> UpstreamFault:
         return UpstreamFault(FaultKind.MALFORMED, f"The backend {self._backend} sent {what}")
-
-    def _untrue(self, native: Any) -> UpstreamFault:
-        word = redact(str(native), self._secrets)[:60]
-        what = f"The backend {self._backend} ended its answer with '{word}'"
-        return UpstreamFault(FaultKind.INTERRUPTED, what)
 
 
 class AnswerReader:
@@ -241,7 +233,7 @@ class AnswerReader:
             if self.done or course.fault is not None:
                 break
             if field == DATA:
-                if course.flows and (parsed := _read_plain(payload)) is not None:
+                if course.flows and (parsed := read_plain(payload)) is not None:
                     chunks.append(Chunk(payload, parsed))
                     continue
                 self._take_data(payload, chunks, at_end)
@@ -312,163 +304,15 @@ def choose_wait(timeouts: Timeouts, reader: AnswerReader) -> float:
     return timeouts.idle if reader.course.started else timeouts.first_token
 
 
-def read_completion(backend: str, data: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """As check_completion, of the body of a response with status 200."""
-    try:
-        parsed = loads(data)
-    except ValueError:
-        parsed = None
-    return check_completion(backend, data, parsed, secrets)
+def untrue_end(backend: str, native: Any, secrets: tuple[str, ...]) -> UpstreamFault:
+    """The fault of an answer whose finish_reason is none."""
+    word = redact(str(native), secrets)[:60]
+    what = f"The backend {backend} ended its answer with '{word}'"
+    return UpstreamFault(FaultKind.INTERRUPTED, what)
 
 
-def check_completion(
-    backend: str, data: bytes, parsed: Any, secrets: tuple[str, ...] = ()
-) -> Completion:
-    """A whole answer that holds by the rules above, its native finish reasons translated.
-
-    Raises UpstreamFault; where the answer has no true end, `received` holds what came.
-    """
-
-    def fault(kind: FaultKind, what: str) -> UpstreamFault:
-        return UpstreamFault(kind, f"The backend {backend} {what}")
-
-    if not isinstance(parsed, dict):
-        raise fault(FaultKind.MALFORMED, "sent no answer but " + _describe_body(data))
-    if parsed.get("error"):
-        raise classify_payload(backend, parsed, secrets=secrets)
-    choices = parsed.get("choices")
-    if choices is not None and (
-        not isinstance(choices, list) or not all(map(_has_message_shape, choices))
-    ):
-        raise fault(FaultKind.MALFORMED, "sent an answer of a wrong shape")
-    if not choices:
-        raise _empty(backend)
-    natives = [choice.get("finish_reason") for choice in choices]
-    finishes = [read_finish(native) for native in natives]
-    substantial = any(_has_substance(choice.get("message")) for choice in choices)
-    if None in finishes:
-        native = natives[finishes.index(None)]
-        word = redact(str(native), secrets)[:60]
-        failed = fault(FaultKind.INTERRUPTED, f"ended its answer with '{word}'")
-        failed.partial, failed.received = substantial, parsed
-        raise failed
-    if not substantial and "content_filter" not in finishes:
-        raise _empty(backend)
-    if finishes != natives or any(choice.get("message") is None for choice in choices):
-        parsed = {
-            **parsed,
-            "choices": [
-                {**choice, "message": choice.get("message") or _NOTHING, "finish_reason": finish}
-                for choice, finish in zip(choices, finishes, strict=True)
-            ],
-        }
-        data = dump_bytes(parsed)
-    return Completion(data, parsed)
-
-
-_NOTHING = {"role": "assistant", "content": ""}
-
-
-def _describe_body(data: bytes) -> str:
-    return "a web page" if data.lstrip()[:1] == b"<" else "something else"
-
-
-def _empty(backend: str) -> UpstreamFault:
+def empty_answer(backend: str) -> UpstreamFault:
+    """The fault of an answer that says nothing."""
     return UpstreamFault(
         FaultKind.EMPTY, f"The backend {backend} reported success with nothing in the answer"
     )
-
-
-def _read_plain(payload: bytes) -> Any:
-    """The chunk, where it is plain and its JSON is what it should be; None: look closer."""
-    if payload[:1] != b"{":
-        return None
-    try:
-        parsed = loads(payload)
-    except ValueError:
-        return None
-    return parsed if _is_plain(parsed) else None
-
-
-def _is_plain(parsed: Any) -> bool:
-    """Whether a chunk is a piece of the first choice's text and nothing else, as nearly all are:
-    whatever is asked of chunks holds for it, and needs no second look."""
-    try:
-        (choice,) = parsed["choices"]
-        delta = choice["delta"]
-        return (
-            choice["finish_reason"] is None
-            and choice["index"] == 0
-            and len(delta) == 1
-            and type(delta["content"]) is str
-            and not parsed.get("error")
-            and "prompt_progress" not in parsed
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return False
-
-
-def _has_chunk_shape(choice: Any) -> bool:
-    return _has_choice_shape(choice, "delta")
-
-
-def _has_message_shape(choice: Any) -> bool:
-    return _has_choice_shape(choice, "message")
-
-
-def _has_choice_shape(choice: Any, part: str) -> bool:
-    if not isinstance(choice, dict):
-        return False
-    index = choice.get("index")
-    return (index is None or (type(index) is int and index >= 0)) and _has_shape(choice.get(part))
-
-
-_SHAPES: dict[str, tuple[type, ...]] = {
-    "content": (str, list),
-    "reasoning_content": (str, list),
-    "reasoning": (str, list, dict),
-    "refusal": (str, list),
-    "tool_calls": (list,),
-    "function_call": (dict,),
-    "audio": (dict,),
-}
-
-
-def _has_shape(delta: Any) -> bool:
-    """Whether a delta or message can be read by wire.choices."""
-    if delta is None:
-        return True
-    if not isinstance(delta, dict):
-        return False
-    for key, value in delta.items():
-        if value is not None and key in _SHAPES and not isinstance(value, _SHAPES[key]):
-            return False
-    parts = delta.get("content")
-    if isinstance(parts, list) and not all(isinstance(part, dict) for part in parts):
-        return False
-    function = delta.get("function_call")
-    return all(map(_has_call_shape, delta.get("tool_calls") or ())) and (
-        not function or _has_texts(function, "name", "arguments")
-    )
-
-
-def _has_call_shape(call: Any) -> bool:
-    """Arguments that came as an object, not as its text, can be read."""
-    if not isinstance(call, dict) or not isinstance(call.get("function") or {}, dict):
-        return False
-    return _has_texts(call, "id", "type") and _has_texts(call.get("function") or {}, "name")
-
-
-def _has_texts(value: dict[str, Any], *names: str) -> bool:
-    return all(isinstance(value.get(name) or "", str) for name in names)
-
-
-def _has_substance(delta: dict[str, Any] | None) -> bool:
-    """Whether a delta or message holds anything that a person or a program could use."""
-    if not delta:
-        return False
-    for key in _TEXTS:
-        value = delta.get(key)
-        if value and (not isinstance(value, str) or not is_blank(value)):
-            return True
-    return any(delta.get(key) for key in _MEDIA)

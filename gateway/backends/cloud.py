@@ -16,16 +16,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from gateway.backends.answers import (
-    AnswerReader,
-    check_completion,
-    choose_wait,
-    read_completion,
-)
+from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.cache_marks import cache_options, mark_prefix
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.waits import Waits
+from gateway.backends.whole_answers import check_completion, read_completion
 from gateway.wire.json_text import dump_bytes, loads
 from policies.messages import whole_letters
 from policies.schema import LiteLLMBackend

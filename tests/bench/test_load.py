@@ -11,7 +11,8 @@ import pytest_asyncio
 from bench.load import NextRequest, Unserved, run_load
 from bench.talk import history, newest, post
 from bench.upstream import CHUNKS, REPLY, LlamaServer
-from gateway.backends.answers import AnswerReader, read_completion
+from gateway.backends.answers import AnswerReader
+from gateway.backends.whole_answers import read_completion
 from gateway.wire.replies import ReplyBuilder
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from gateway.backends.answers import check_completion
 from gateway.backends.base import Backend, Call, Completion, Health
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.whole_answers import check_completion
 from gateway.flows.context import Context
 from gateway.jobs import queue
 from gateway.policy_file import parse_policies
