@@ -18,7 +18,8 @@ from gateway.flows import upkeep_rows as rows
 from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignment
 from gateway.flows.context import Context
 from gateway.flows.migrate import plan_next_gist
-from gateway.flows.recorder import Counts, Draft, Failure, Offload, Recorder, Rejected, Round
+from gateway.flows.recorder import Recorder
+from gateway.flows.rounds import Counts, Draft, Failure, Offload, Rejected, Round
 from gateway.flows.stand_ins import condense_notes
 from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
 from gateway.jobs import queue

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from gateway.flows.recorder import Draft
+from gateway.flows.rounds import Draft
 from gateway.prompts.summary import PROMPT_VERSION
 from gateway.store import chapter_rows, profile_learning
 from gateway.store.chapter_entries import add_entries

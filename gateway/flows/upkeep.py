@@ -17,7 +17,7 @@ from gateway.flows import upkeep_rows as rows
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.errands import Errands, describe
-from gateway.flows.recorder import Counts, Offload
+from gateway.flows.rounds import Counts, Offload
 from gateway.flows.upkeep_rows import Held
 from gateway.jobs import queue
 from gateway.trail import Trail, following

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.flows.backgrounds import Place, find_unlisted
-from gateway.flows.recorder import Draft, Rejected
+from gateway.flows.rounds import Draft, Rejected
 from gateway.flows.tellings import store_chapter
 from gateway.jobs import queue
 from gateway.jobs.queue import JobRow

@@ -27,7 +27,7 @@ from gateway.flows.backgrounds import Place, choose_background, find_unlisted
 from gateway.flows.notes import passage_line
 from gateway.flows.recollection import Ask, recall
 from gateway.flows.reconcile import to_new_message
-from gateway.flows.recorder import Draft
+from gateway.flows.rounds import Draft
 from gateway.flows.stand_ins import condense_notes
 from gateway.flows.tellings import store_chapter
 from gateway.prompts.memory import CHAPTER_COST, GIST_COST, render_memory

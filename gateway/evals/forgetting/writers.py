@@ -8,7 +8,8 @@ from typing import Any
 
 from gateway.evals.forgetting.state import Recorded, RunStopped, State
 from gateway.flows.assignments import Assignment
-from gateway.flows.recorder import Counts, Draft, Recorder, Rejected, Round
+from gateway.flows.recorder import Recorder
+from gateway.flows.rounds import Counts, Draft, Rejected, Round
 from gateway.meters import Meters
 from policies.schema import Policy
 

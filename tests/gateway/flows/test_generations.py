@@ -18,7 +18,8 @@ from gateway.flows.assignments import GistAssignment
 from gateway.flows.folds import fold_if_due, plan_chapters
 from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_next_gist
-from gateway.flows.recorder import Counts, Draft, Recorder, Rejected, Round
+from gateway.flows.recorder import Recorder
+from gateway.flows.rounds import Counts, Draft, Rejected, Round
 from gateway.flows.states import Site
 from gateway.flows.upkeep_rows import Held, load_gist, save_gist
 from gateway.flows.views import ViewCache

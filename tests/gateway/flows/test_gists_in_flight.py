@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import edit_chapter, edit_gist
-from gateway.flows.recorder import Draft
+from gateway.flows.rounds import Draft
 from gateway.flows.upkeep_rows import Held, Outcome, save_failure, save_gist
 from gateway.jobs import queue
 from gateway.store import chapter_rows, gist_rows

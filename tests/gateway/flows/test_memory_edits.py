@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from gateway.flows import ledger_edits, memory_edits, pins
 from gateway.flows.erase import erase_conversation
 from gateway.flows.hand import Hand
-from gateway.flows.recorder import Draft
+from gateway.flows.rounds import Draft
 from gateway.flows.tellings import store_chapter
 from gateway.store import chapter_rows, documents, ledger, profile, profile_edits, profile_learning
 from gateway.store.memory_report import read_memory

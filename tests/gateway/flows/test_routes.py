@@ -19,7 +19,7 @@ from gateway.errors import Forbidden, GatewayError, NotFound, UpstreamFailed
 from gateway.flows import routes
 from gateway.flows.errands import Errands
 from gateway.flows.offers import Demand, find_offer
-from gateway.flows.recorder import Counts
+from gateway.flows.rounds import Counts
 from gateway.flows.routes import Asker, order_aside
 from gateway.store import profile_edits, transcript
 from gateway.store.origins import find_origin
