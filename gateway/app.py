@@ -34,7 +34,7 @@ from gateway.backends.base import Backend
 from gateway.clock import Clock, SystemClock
 from gateway.flows.context import Context
 from gateway.flows.upkeep import Upkeep
-from gateway.jobs import queue
+from gateway.jobs import leases
 from gateway.jobs.bells import Bells
 from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, find_cautions, load_policies
@@ -193,7 +193,7 @@ async def _announce(context: Context) -> None:
     if ended:
         log.warning("%d replies were cut off when the gateway last stopped", ended)
     alive = await context.store.read(living)
-    freed = await context.store.write(queue.free_dead, alive, now_ms)
+    freed = await context.store.write(leases.free_dead, alive, now_ms)
     if freed:
         log.info("%d summaries were cut off when the gateway last stopped; queued again", freed)
     loaded = context.policies

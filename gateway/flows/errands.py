@@ -22,8 +22,8 @@ from gateway.flows.recorder import Recorder
 from gateway.flows.rounds import Counts, Draft, Failure, Offload, Rejected, Round
 from gateway.flows.stand_ins import condense_notes
 from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
-from gateway.jobs import queue
-from gateway.jobs.queue import JobRow
+from gateway.jobs import leases
+from gateway.jobs.rows import JobRow
 from gateway.prompts.span import span_lines
 from gateway.store.origins import Origin, find_origin
 from gateway.trail import learn_conversation
@@ -249,7 +249,7 @@ class Errands:
     async def _complete(self, held: Held) -> None:
         self._settle(held.job)
         now_ms = self._ctx.clock.now_ms()
-        await self._ctx.store.write(queue.complete, held.job.pk, held.lease, now_ms)
+        await self._ctx.store.write(leases.complete, held.job.pk, held.lease, now_ms)
 
     async def _end_round(self, task: _Task, failures: Sequence[Failure]) -> None:
         cause, kind, said, retry_after = _sum_up(failures)

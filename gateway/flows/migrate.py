@@ -18,7 +18,7 @@ from gateway.flows.outlines import Outline, load_outline, outline_behind, renew_
 from gateway.flows.stand_ins import condense_rows, write_chapter_stand_in
 from gateway.flows.states import MemoryRows, Site, load_memory, load_whole_memory, measure
 from gateway.jobs import queue
-from gateway.jobs.queue import JobRow
+from gateway.jobs.rows import JobRow
 from gateway.store import attempts, chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import FoldRow

@@ -19,7 +19,7 @@ from gateway.flows.context import Context
 from gateway.flows.errands import Errands, describe
 from gateway.flows.rounds import Counts, Offload
 from gateway.flows.upkeep_rows import Held
-from gateway.jobs import queue
+from gateway.jobs import leases, queue
 from gateway.trail import Trail, following
 
 log = logging.getLogger("foldgate.upkeep")
@@ -215,7 +215,7 @@ class Upkeep:
             await ctx.clock.sleep(BEAT_SECONDS)
             try:
                 is_held = await ctx.store.write(
-                    queue.beat,
+                    leases.beat,
                     held.job.pk,
                     held.lease,
                     now_ms=ctx.clock.now_ms(),
@@ -231,4 +231,4 @@ class Upkeep:
 
     async def _release(self, held: Held) -> None:
         now_ms = self._ctx.clock.now_ms()
-        await self._ctx.store.write(queue.release, held.job.pk, held.lease, now_ms)
+        await self._ctx.store.write(leases.release, held.job.pk, held.lease, now_ms)

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from gateway.flows.backgrounds import Place, find_unlisted
 from gateway.flows.rounds import Draft, Rejected
 from gateway.flows.tellings import store_chapter
-from gateway.jobs import queue
-from gateway.jobs.queue import JobRow
+from gateway.jobs import leases, queue
+from gateway.jobs.rows import JobRow
 from gateway.prompts.summary import PROMPT_VERSION
 from gateway.store import (
     chapter_rows,
@@ -102,7 +102,7 @@ def claim_due(
         backend = None if origin is None else choose(row, origin)
         if backend is not None:
             queue.assign(connection, row.pk, backend)
-    taken = queue.claim(
+    taken = leases.claim(
         connection,
         now_ms=now_ms,
         lease=lease,
@@ -278,10 +278,10 @@ def save_chapter(
 
     pks: the messages of its span; learns: facts go into the owner's profile too."""
     job = held.job
-    if not queue.held(connection, job.pk, held.lease):
+    if not leases.held(connection, job.pk, held.lease):
         return False
     if _is_overruled(connection, job):
-        queue.complete(connection, job.pk, held.lease, now_ms)
+        leases.complete(connection, job.pk, held.lease, now_ms)
         return False
     store_chapter(
         connection,
@@ -292,7 +292,7 @@ def save_chapter(
         learns=learns,
         now_ms=now_ms,
     )
-    return queue.complete(connection, job.pk, held.lease, now_ms)
+    return leases.complete(connection, job.pk, held.lease, now_ms)
 
 
 def _is_overruled(connection: Connection, job: JobRow) -> bool:
@@ -313,15 +313,15 @@ def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> 
     was made from is no more what it was: then it is made anew at once.
     """
     job = held.job
-    if not queue.held(connection, job.pk, held.lease):
+    if not leases.held(connection, job.pk, held.lease):
         return False
     newest = _newest_made(connection, job)
     if newest is not None and _is_final(newest):
-        queue.complete(connection, job.pk, held.lease, now_ms)
+        leases.complete(connection, job.pk, held.lease, now_ms)
         return False
     if not _is_as_read(connection, job):
         said = "a chapter or gist that it was made from was changed meanwhile"
-        queue.postpone(connection, job.pk, held.lease, now_ms, "stale", said, now_ms)
+        leases.postpone(connection, job.pk, held.lease, now_ms, "stale", said, now_ms)
         return False
     gist_pk = _add_gist(connection, held.job, draft.text, draft, now_ms)
     for sentence in draft.moved:
@@ -336,7 +336,7 @@ def save_gist(connection: Connection, held: Held, draft: Draft, now_ms: int) -> 
             gist_pk=gist_pk,
             now_ms=now_ms,
         )
-    return queue.complete(connection, held.job.pk, held.lease, now_ms)
+    return leases.complete(connection, held.job.pk, held.lease, now_ms)
 
 
 def _add_gist(
@@ -362,7 +362,7 @@ def _add_gist(
 def save_rejected(connection: Connection, held: Held, rejected: Rejected, now_ms: int) -> bool:
     """Quarantine an output; False where the lease is lost."""
     job = held.job
-    if not queue.held(connection, job.pk, held.lease):
+    if not leases.held(connection, job.pk, held.lease):
         return False
     quarantine.add_quarantined(
         connection,
@@ -381,16 +381,16 @@ def save_rejected(connection: Connection, held: Held, rejected: Rejected, now_ms
 def save_failure(connection: Connection, held: Held, outcome: Outcome, now_ms: int) -> bool:
     """Store how a round failed, with its stand-in. True where a stand-in was stored."""
     job, lease = held.job, held.lease
-    if not queue.held(connection, job.pk, lease):
+    if not leases.held(connection, job.pk, lease):
         return False
     is_stored = outcome.stand_in is not None and _add_stand_in(
         connection, job, outcome.stand_in, now_ms
     )
     kind, said = outcome.kind, outcome.said
     if outcome.run_at_ms is None:
-        queue.park(connection, job.pk, lease, kind, said, now_ms)
+        leases.park(connection, job.pk, lease, kind, said, now_ms)
     else:
-        queue.postpone(connection, job.pk, lease, outcome.run_at_ms, kind, said, now_ms)
+        leases.postpone(connection, job.pk, lease, outcome.run_at_ms, kind, said, now_ms)
     return is_stored
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select, update
 
 from gateway.errors import Conflict
-from gateway.jobs.queue import jobs
+from gateway.jobs.rows import jobs
 
 CANCELLED = "cancelled"
 REASON = "cancelled by its owner"

@@ -15,6 +15,7 @@ from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.whole_answers import check_completion
 from gateway.flows.context import Context
 from gateway.jobs import queue
+from gateway.jobs.rows import JobRow, jobs, read_row
 from gateway.policy_file import parse_policies
 from gateway.replay.stage import InlineStore
 from gateway.settings import Settings
@@ -293,9 +294,9 @@ def quarantined(connection: Connection) -> list[tuple[str, str]]:
     return [(row[0], loads(row[1])[0]) for row in rows]
 
 
-def job(connection: Connection, key: str | None = None) -> queue.JobRow:
+def job(connection: Connection, key: str | None = None) -> JobRow:
     """The job of this key, or the only one."""
-    statement = select(*queue.jobs.c)
+    statement = select(*jobs.c)
     if key is not None:
-        statement = statement.where(queue.jobs.c.key == key)
-    return queue._row(connection.execute(statement).one())
+        statement = statement.where(jobs.c.key == key)
+    return read_row(connection.execute(statement).one())

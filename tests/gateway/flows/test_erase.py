@@ -12,7 +12,7 @@ from gateway.app import build_context
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
 from gateway.flows.erase import erase_conversation
-from gateway.jobs import queue
+from gateway.jobs import leases
 from gateway.settings import Settings
 from gateway.store import chapter_rows
 from gateway.store.transcript import ConversationRow, route_conversation
@@ -32,7 +32,7 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
         conversation, nodes = store.writing(add_conversation, talk(3))
         store.writing(add_memory, conversation, nodes)
         (job,) = store.writing(
-            queue.claim, now_ms=NOW + 60_000, lease="l", lease_ms=60_000, blocked=(), limit=1
+            leases.claim, now_ms=NOW + 60_000, lease="l", lease_ms=60_000, blocked=(), limit=1
         )
         debt = store.reading(chapter_rows.all_chapters, conversation.pk)[1].pk
         stopped: list[int] = []
@@ -42,8 +42,8 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
 
         assert (erased.id, erased.wiped_files) == (conversation.id, True)
         assert stopped == [conversation.pk]
-        assert not store.reading(queue.held, job.pk, "l")
-        assert not store.writing(queue.complete, job.pk, "l", NOW)
+        assert not store.reading(leases.held, job.pk, "l")
+        assert not store.writing(leases.complete, job.pk, "l", NOW)
 
         def write_late(connection: Connection) -> None:
             chapter_rows.add_version(

@@ -23,7 +23,7 @@ from gateway.flows.rounds import Counts, Draft, Rejected, Round
 from gateway.flows.states import Site
 from gateway.flows.upkeep_rows import Held, load_gist, save_gist
 from gateway.flows.views import ViewCache
-from gateway.jobs import queue
+from gateway.jobs import leases
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, LEDGER_COST
 from gateway.store import chapter_entries, chapter_rows, fold_rows, gist_rows, ledger
 from gateway.store.fold_rows import FoldRow
@@ -308,7 +308,7 @@ class Memory:
         store.writing(plan_next_gist, pk, POLICY, held.job.payload, 1)
 
     def _claim(self, connection: Connection) -> list[Held]:
-        jobs = queue.claim(
+        jobs = leases.claim(
             connection,
             now_ms=10**14,
             lease="l",

@@ -13,7 +13,7 @@ from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import edit_chapter, edit_gist
 from gateway.flows.rounds import Draft
 from gateway.flows.upkeep_rows import Held, Outcome, save_failure, save_gist
-from gateway.jobs import queue
+from gateway.jobs import leases
 from gateway.store import chapter_rows, gist_rows
 from gateway.store.memory_report import read_memory
 from tests.gateway.flows.test_undone import POLICIES
@@ -35,7 +35,7 @@ async def in_flight(folder: Path) -> tuple[House, Held]:
     def claim(connection: Connection) -> Held:
         connection.execute(text("UPDATE jobs SET state = 'done' WHERE kind = 'chapter'"))
         connection.execute(text("UPDATE jobs SET backend = 'local', run_at_ms = 0"))
-        [job] = queue.claim(
+        [job] = leases.claim(
             connection,
             now_ms=house.clock.ms,
             lease="L",

@@ -10,7 +10,7 @@ import pytest
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Conflict
 from gateway.flows.erase import erase_conversation
-from gateway.jobs import queue
+from gateway.jobs import leases
 from gateway.store import attempts, chapter_rows, gist_rows, quarantine
 from gateway.store.boots import begin_boot
 from gateway.store.transcript import conversation_by_pk
@@ -264,10 +264,10 @@ async def test_8_deletion_with_a_summary_in_flight(house: House) -> None:
     await to_the_debt(house, history, id="c")
     house.clock.ms += 60_000
     (job, *_) = house.store.writing(
-        queue.claim, now_ms=house.clock.ms, lease="mine", lease_ms=60_000
+        leases.claim, now_ms=house.clock.ms, lease="mine", lease_ms=60_000
     )
     await delete(house, "c")
-    assert not house.store.reading(queue.held, job.pk, "mine")
+    assert not house.store.reading(leases.held, job.pk, "mine")
     for table in ("conversations", "messages", "attempts", "chapters", "jobs", "folds"):
         assert house.one(f"SELECT count(*) FROM {table}") == 0, table
     assert house.rows("SELECT backend, done_ms FROM kv_outbox") == [("local", None)]
@@ -563,7 +563,7 @@ async def test_a_failed_summary_changes_nothing(house: House) -> None:
     versions = house.rows("SELECT * FROM chapter_versions")
     house.clock.ms += 60_000
     (job, *_) = house.store.writing(
-        queue.claim, now_ms=house.clock.ms, lease="mine", lease_ms=60_000
+        leases.claim, now_ms=house.clock.ms, lease="mine", lease_ms=60_000
     )
     house.store.writing(
         quarantine.add_quarantined,
@@ -577,7 +577,7 @@ async def test_a_failed_summary_changes_nothing(house: House) -> None:
         now_ms=house.clock.ms,
     )
     house.store.writing(
-        queue.postpone, job.pk, "mine", house.clock.ms + 9, "refusal", "x", house.clock.ms
+        leases.postpone, job.pk, "mine", house.clock.ms + 9, "refusal", "x", house.clock.ms
     )
     after = await talk(house, history, 1)
     assert after.bytes[: len(said.bytes)] == said.bytes

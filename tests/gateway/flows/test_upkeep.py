@@ -17,6 +17,7 @@ from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.context import Context
 from gateway.flows.upkeep import BEAT_SECONDS, LEASE_MS, PATIENCE_SECONDS, Upkeep
 from gateway.jobs import queue
+from gateway.jobs.rows import jobs
 from gateway.prompts.summary import PROMPT_VERSION
 from gateway.replay.stage import VirtualClock, VirtualLoop
 from gateway.store import chapter_rows, fold_rows, gist_rows, ledger, quarantine, token_ratios
@@ -685,7 +686,7 @@ def poison(connection: Connection) -> str:
 
 
 def job_states(connection: Connection) -> list[str]:
-    return list(connection.execute(select(queue.jobs.c.state).order_by(queue.jobs.c.pk)).scalars())
+    return list(connection.execute(select(jobs.c.state).order_by(jobs.c.pk)).scalars())
 
 
 async def test_a_renamed_policy_leaves_its_chapters_to_the_present_one(stage: Build) -> None:
@@ -800,7 +801,7 @@ async def test_a_summary_in_flight_cannot_bring_a_deleted_conversation_back(
     gate.opened.set()
     await running
 
-    for table in (chapter_rows.chapters, chapter_rows.versions, quarantine.quarantine, queue.jobs):
+    for table in (chapter_rows.chapters, chapter_rows.versions, quarantine.quarantine, jobs):
         statement = select(func.count()).select_from(table)
         assert ctx.store.reading(lambda c, s=statement: c.execute(s).scalar()) == 0
 

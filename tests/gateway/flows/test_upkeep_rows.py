@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.flows import upkeep_rows
-from gateway.jobs.queue import JobRow
+from gateway.jobs.rows import JobRow
 from gateway.store.origins import Origin
 from tests.gateway.flows.test_migrate import POLICIES, route, talk
 from tests.gateway.house import House

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Connection, select
 
 from gateway.errors import Conflict
-from gateway.jobs import hand, queue
+from gateway.jobs import hand, leases, queue
+from gateway.jobs.rows import JobRow, jobs
 from gateway.store.engine import Store
 from tests.gateway.seeds import NOW, add_conversation, talk
 
@@ -42,15 +43,15 @@ def ask(connection: Connection, conversation_pk: int) -> bool:
 
 def row(store: Store) -> tuple[object, ...]:
     """(state, attempts, run_at, lease, backend, cause, error)"""
-    c = queue.jobs.c
+    c = jobs.c
     wanted = select(
         c.state, c.attempts, c.run_at_ms, c.lease, c.backend, c.error_kind, c.error
     ).where(c.key == KEY)
     return tuple(store.reading(lambda connection: connection.execute(wanted).one()))
 
 
-def claim(store: Store, now_ms: int = LATER) -> list[queue.JobRow]:
-    return store.writing(queue.claim, now_ms=now_ms, lease="boot_1.a", lease_ms=60_000)
+def claim(store: Store, now_ms: int = LATER) -> list[JobRow]:
+    return store.writing(leases.claim, now_ms=now_ms, lease="boot_1.a", lease_ms=60_000)
 
 
 CANCELLED = ("parked", 0, NOW + 30_000, None, "local", "cancelled", "cancelled by its owner")
@@ -70,17 +71,17 @@ def test_no_turn_asks_again_for_what_was_cancelled(store: Store) -> None:
 def test_who_holds_cancelled_work_has_lost_it(store: Store) -> None:
     (held,) = claim(store)
     store.writing(hand.cancel, KEY, LATER)
-    assert not store.reading(queue.held, held.pk, "boot_1.a")
-    beat = store.writing(queue.beat, held.pk, "boot_1.a", now_ms=LATER, lease_ms=60_000)
+    assert not store.reading(leases.held, held.pk, "boot_1.a")
+    beat = store.writing(leases.beat, held.pk, "boot_1.a", now_ms=LATER, lease_ms=60_000)
     assert not beat
-    assert not store.writing(queue.complete, held.pk, "boot_1.a", LATER)
+    assert not store.writing(leases.complete, held.pk, "boot_1.a", LATER)
     assert row(store)[0] == "parked"
     store.close()
 
 
 def test_a_retry_begins_a_new_series(store: Store) -> None:
     (held,) = claim(store)
-    store.writing(queue.park, held.pk, "boot_1.a", "refusal", "every summarizer refused", LATER)
+    store.writing(leases.park, held.pk, "boot_1.a", "refusal", "every summarizer refused", LATER)
     with pytest.raises(Conflict, match="given up already"):
         store.writing(hand.cancel, KEY, LATER)
     store.writing(hand.retry, KEY, LATER)
@@ -100,7 +101,7 @@ def test_work_that_runs_or_is_done(store: Store) -> None:
     (held,) = claim(store)
     with pytest.raises(Conflict, match="runs now"):
         store.writing(hand.retry, KEY, LATER)
-    store.writing(queue.complete, held.pk, "boot_1.a", LATER)
+    store.writing(leases.complete, held.pk, "boot_1.a", LATER)
     for change in (hand.cancel, hand.retry):
         with pytest.raises(Conflict, match="is done"):
             store.writing(change, KEY, LATER)

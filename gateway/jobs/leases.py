@@ -1,0 +1,218 @@
+"""Who holds a row of the queue, and how it is let go: done, postponed, parked, or given back.
+
+The contract stands in queue.py: leases, conditional writes, clocks that jump. No function commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Case, Connection, case, func, select, update
+
+from gateway.jobs.rows import CLOCK_SLACK_MS, JobRow, jobs, read_row
+
+SOON_MS = 90_000
+"""What comes due within this is waited for by work that can wait: longer than the first two waits
+after a failure, so that no such work begins between the rounds of what nothing tells yet."""
+
+ERROR_CHARS = 500
+"""Characters kept of an error."""
+
+
+def claim(
+    connection: Connection,
+    *,
+    now_ms: int,
+    lease: str,
+    lease_ms: int,
+    blocked: Collection[str] = (),
+    spare: Collection[int] = (),
+    limit: int = 1,
+) -> list[JobRow]:
+    """Lease up to `limit` due rows, the least often tried first and among these the longest due,
+    and at most one a backend.
+
+    blocked: backends whose rows wait, because a turn or another job of theirs is running; "" stands
+    for rows without a backend. spare: rows (by number) whose work can wait for all other work of
+    their backend, also for what comes due within `SOON_MS`: a call that has begun is not broken
+    off. Expired leases are reaped on the way.
+    """
+    _mend_clock(connection, now_ms, lease_ms)
+    _reap(connection, now_ms)
+    statement = (
+        select(*jobs.c)
+        .where(
+            jobs.c.state == "queued",
+            jobs.c.run_at_ms <= now_ms,
+            func.coalesce(jobs.c.backend, "").not_in(list(blocked)),
+        )
+        .order_by(jobs.c.attempts, jobs.c.run_at_ms, jobs.c.pk)
+    )
+    awaited = _awaited(connection, now_ms, spare) if spare else set()
+    taken: dict[str, JobRow] = {}
+    for found in connection.execute(statement):
+        row = read_row(found)
+        if row.pk in spare and awaited & {row.backend or "", ""}:
+            continue
+        taken.setdefault(row.backend or "", row)
+        if len(taken) == limit:
+            break
+    return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken.values()]
+
+
+def _awaited(connection: Connection, now_ms: int, spare: Collection[int]) -> set[str]:
+    """The backends that other work than the spare one is about to ask; "" for any of them."""
+    soon = select(func.coalesce(jobs.c.backend, "")).where(
+        jobs.c.state == "queued",
+        jobs.c.run_at_ms <= now_ms + SOON_MS,
+        jobs.c.pk.not_in(list(spare)),
+    )
+    return set(connection.execute(soon.distinct()).scalars())
+
+
+def _lease(connection: Connection, row: JobRow, lease: str, now_ms: int, lease_ms: int) -> JobRow:
+    values = {
+        "state": "leased",
+        "attempts": row.attempts + 1,
+        "lease": lease,
+        "lease_until_ms": now_ms + lease_ms,
+        "updated_ms": now_ms,
+    }
+    connection.execute(update(jobs).where(jobs.c.pk == row.pk).values(values))
+    return read_row(connection.execute(select(*jobs.c).where(jobs.c.pk == row.pk)).one())
+
+
+def _mend_clock(connection: Connection, now_ms: int, lease_ms: int) -> None:
+    """Rows and leases from before the clock was set back, see "Clocks that jump"."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.state == "queued", jobs.c.updated_ms > now_ms + CLOCK_SLACK_MS)
+        .values(
+            run_at_ms=jobs.c.run_at_ms - (jobs.c.updated_ms - now_ms),
+            updated_ms=now_ms,
+        )
+    )
+    connection.execute(
+        update(jobs)
+        .where(
+            jobs.c.state == "leased",
+            jobs.c.lease_until_ms > now_ms + lease_ms + CLOCK_SLACK_MS,
+        )
+        .values(lease_until_ms=now_ms + lease_ms, updated_ms=now_ms)
+    )
+
+
+def _reap(connection: Connection, now_ms: int) -> None:
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.state == "leased", jobs.c.lease_until_ms <= now_ms)
+        .values(
+            state="queued",
+            lease=None,
+            lease_until_ms=None,
+            run_at_ms=_not_after(now_ms),
+            updated_ms=now_ms,
+        )
+    )
+
+
+def _not_after(now_ms: int) -> Case[Any]:
+    """A due time that has been reached once stays reached, wherever the clock went."""
+    return case((jobs.c.run_at_ms > now_ms, now_ms), else_=jobs.c.run_at_ms)
+
+
+def held(connection: Connection, pk: int, lease: str) -> bool:
+    """Whether this lease still holds the row: asked in the transaction that writes the result."""
+    found = connection.execute(
+        select(jobs.c.pk).where(jobs.c.pk == pk, jobs.c.lease == lease, jobs.c.state == "leased")
+    )
+    return found.first() is not None
+
+
+def beat(connection: Connection, pk: int, lease: str, *, now_ms: int, lease_ms: int) -> bool:
+    """Prolong a lease; False where it is lost, and the work should stop."""
+    return _change(connection, pk, lease, lease_until_ms=now_ms + lease_ms, updated_ms=now_ms)
+
+
+def complete(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
+    """The work is done."""
+    return _let_go(
+        connection, pk, lease, state="done", error_kind=None, error=None, updated_ms=now_ms
+    )
+
+
+def postpone(
+    connection: Connection,
+    pk: int,
+    lease: str,
+    run_at_ms: int,
+    error_kind: str,
+    error: str,
+    now_ms: int,
+) -> bool:
+    """The attempt failed; another one is due at `run_at_ms`."""
+    return _let_go(
+        connection,
+        pk,
+        lease,
+        state="queued",
+        run_at_ms=run_at_ms,
+        error_kind=error_kind,
+        error=error[:ERROR_CHARS],
+        updated_ms=now_ms,
+    )
+
+
+def park(
+    connection: Connection, pk: int, lease: str, error_kind: str, error: str, now_ms: int
+) -> bool:
+    """No further attempt will be made; the reason stays with the row."""
+    return _let_go(
+        connection,
+        pk,
+        lease,
+        state="parked",
+        error_kind=error_kind,
+        error=error[:ERROR_CHARS],
+        updated_ms=now_ms,
+    )
+
+
+def free_dead(connection: Connection, alive: Collection[str], now_ms: int) -> int:
+    """Queue again, at once, what runs that are over had leased; their leases begin with the run's
+    id and a dot. The attempt counts: it may be what killed them. Returns how many."""
+    rows = connection.execute(select(jobs.c.pk, jobs.c.lease).where(jobs.c.state == "leased"))
+    dead = [row.pk for row in rows if row.lease.partition(".")[0] not in alive]
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.pk.in_(dead))
+        .values(state="queued", lease=None, lease_until_ms=None, updated_ms=now_ms)
+    )
+    return len(dead)
+
+
+def release(connection: Connection, pk: int, lease: str, now_ms: int) -> bool:
+    """Give the row back as it was claimed: the attempt was interrupted and counts for nothing."""
+    return _let_go(
+        connection,
+        pk,
+        lease,
+        state="queued",
+        attempts=jobs.c.attempts - 1,
+        run_at_ms=_not_after(now_ms),
+        updated_ms=now_ms,
+    )
+
+
+def _let_go(connection: Connection, pk: int, lease: str, **values: Any) -> bool:
+    return _change(connection, pk, lease, lease=None, lease_until_ms=None, **values)
+
+
+def _change(connection: Connection, pk: int, holder: str, **values: Any) -> bool:
+    changed = connection.execute(
+        update(jobs)
+        .where(jobs.c.pk == pk, jobs.c.lease == holder, jobs.c.state == "leased")
+        .values(values)
+    )
+    return changed.rowcount == 1
