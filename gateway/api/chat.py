@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.api.deps import context_of, request_id_of, resolve_owner
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
-from gateway.flows.reconcile import Incoming, prepare
+from gateway.flows.incoming import Incoming, prepare
 from gateway.wire.requests import ChatRequest, check_id, is_no_id, parse_chat, read_tags
 from policies.auxiliary import Auxiliary, Sent, detect_auxiliary
 from policies.messages import message_text

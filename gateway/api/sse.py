@@ -23,7 +23,7 @@ from gateway.backends.base import Completion
 from gateway.errors import GatewayError, UpstreamFailed
 from gateway.flows.auxiliary import RULE, AuxiliaryReply, open_chat
 from gateway.flows.context import Context
-from gateway.flows.reconcile import Incoming
+from gateway.flows.incoming import Incoming
 from gateway.flows.turn import Turn
 from gateway.wire.json_text import dump_bytes
 

@@ -25,8 +25,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.errors import ConfigurationError
+from gateway.flows.new_messages import to_new_message
 from gateway.flows.recollection import LINE_CHARS, Ask, recall
-from gateway.flows.reconcile import to_new_message
 from gateway.store import search, transcript
 from gateway.store.engine import Store
 from gateway.wire.json_text import NotJson, loads

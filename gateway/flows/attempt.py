@@ -18,11 +18,11 @@ from gateway.backends.faults import UpstreamFault
 from gateway.errors import ContextLengthExceeded, StorageFailed
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
+from gateway.flows.incoming import Incoming
 from gateway.flows.offers import RESERVE_SHARE, demand_of, find_offer, reserve_of, setting_of
 from gateway.flows.prefixes import Move, Sight, look_at
 from gateway.flows.prospects import consult
 from gateway.flows.recall_tool import TOOLS_CHARS, allows_tools, with_tools
-from gateway.flows.reconcile import Incoming
 from gateway.flows.reports import tell_end, tell_fold, tell_ready, tell_recall
 from gateway.flows.sites import Setting, margin_of
 from gateway.flows.states import sizes

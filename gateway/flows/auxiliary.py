@@ -20,9 +20,9 @@ from gateway.errors import ContextLengthExceeded
 from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
+from gateway.flows.incoming import Incoming
 from gateway.flows.offers import Offer, demand_of, find_offer
 from gateway.flows.privacy import resembles_private, tells_private
-from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_auxiliary
 from gateway.flows.routes import asker_of, order_aside

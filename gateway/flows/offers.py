@@ -18,7 +18,7 @@ from itertools import chain
 from gateway.backends.token_table import chars_per_token
 from gateway.errors import UpstreamFailed
 from gateway.flows.context import Context
-from gateway.flows.reconcile import Incoming
+from gateway.flows.incoming import Incoming
 from gateway.flows.sites import Setting
 from gateway.wire.json_text import dumps
 from policies.budget import OUTPUT_FLOOR, is_smaller, tell_narrowing

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.errors import Forbidden
+from gateway.flows.incoming import Incoming
 from gateway.flows.migrate import open_migration
 from gateway.flows.offers import Offer, no_backend
-from gateway.flows.reconcile import Incoming
 from gateway.flows.sites import Ground, Setting, Spot, find_ground
 from gateway.flows.states import load_state
 from gateway.store import attempts, transcript

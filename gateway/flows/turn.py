@@ -30,10 +30,10 @@ from gateway.flows.attempt import (
 from gateway.flows.circuits import Passage
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
+from gateway.flows.incoming import Incoming
 from gateway.flows.prefill import Newest
 from gateway.flows.prefixes import Move, Used, name_cause
 from gateway.flows.recall_tool import with_tools
-from gateway.flows.reconcile import Incoming
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_end, tell_searches, tell_span
 from gateway.flows.search_rounds import SearchRounds, begin_rounds

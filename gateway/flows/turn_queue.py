@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from gateway.errors import Busy
-from gateway.flows.reconcile import Incoming
+from gateway.flows.incoming import Incoming
 
 MOST_NAMES = 2_000
 """Names of conversations whose ids are remembered; the oldest go first."""

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, func, select
 from gateway.backends.base import Call
 from gateway.backends.scripted import Scripted
 from gateway.flows.context import Context
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.flows.reroute import reroute
 from gateway.flows.states import sizes
 from gateway.flows.turn import Turn, open_turn

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, text
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.faults import UpstreamFault
 from gateway.flows.context import Context
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.flows.turn import Turn, open_turn
 from gateway.policy_file import parse_policies
 from gateway.settings import Settings

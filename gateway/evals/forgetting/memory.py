@@ -24,9 +24,9 @@ from gateway.evals.forgetting.spans import FoldPlan, plan_folds
 from gateway.evals.forgetting.writers import Writer
 from gateway.flows.assignments import ChapterAssignment, GistAssignment
 from gateway.flows.backgrounds import Place, choose_background, find_unlisted
+from gateway.flows.new_messages import to_new_message
 from gateway.flows.notes import passage_line
 from gateway.flows.recollection import Ask, recall
-from gateway.flows.reconcile import to_new_message
 from gateway.flows.rounds import Draft
 from gateway.flows.stand_ins import condense_notes
 from gateway.flows.tellings import store_chapter

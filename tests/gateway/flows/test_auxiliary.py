@@ -11,7 +11,7 @@ import pytest
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import ContextLengthExceeded, Forbidden
 from gateway.flows.auxiliary import AuxiliaryReply, open_chat
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.flows.turn import Turn
 from gateway.store import transcript
 from gateway.wire.json_text import dump_bytes, loads

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gateway.backends.lookups import Found
+from gateway.flows.incoming import Incoming, prepare
 from gateway.flows.lookups import NOTHING, Answers
 from gateway.flows.offers import demand_of, find_offer
 from gateway.flows.prospects import consult
-from gateway.flows.reconcile import Incoming, prepare
 from gateway.wire.json_text import dump_bytes
 from gateway.wire.requests import parse_chat
 from tests.gateway.house import House, Say, assistant, tool, user

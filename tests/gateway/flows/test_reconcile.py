@@ -8,7 +8,7 @@ import pytest
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import BadRequest, Conflict
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.flows.turn import open_turn
 from gateway.wire.json_text import loads
 from gateway.wire.requests import parse_chat

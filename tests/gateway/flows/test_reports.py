@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.auxiliary import open_chat
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.logs import JsonLines
 from gateway.store import transcript
 from gateway.traces import OpenTelemetryTraces

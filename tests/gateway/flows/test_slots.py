@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.erase import erase_conversation
-from gateway.flows.reconcile import prepare
+from gateway.flows.incoming import prepare
 from gateway.flows.slots import SlotWatch
 from gateway.meters import Meters
 from gateway.store.conversations import delete_conversation, find_anywhere, outbox

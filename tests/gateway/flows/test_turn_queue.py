@@ -9,7 +9,7 @@ import pytest
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.errors import Busy
-from gateway.flows.reconcile import Incoming, prepare
+from gateway.flows.incoming import Incoming, prepare
 from gateway.flows.turn import open_turn
 from gateway.flows.turn_queue import TurnQueue
 from gateway.wire.requests import ChatRequest

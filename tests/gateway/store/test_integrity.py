@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from gateway.flows.identity import without_thinking
-from gateway.flows.reconcile import to_new_message
+from gateway.flows.new_messages import to_new_message
 from gateway.store import chapter_rows, fold_rows, gist_rows, transcript
 from gateway.store.attempts import begin_attempt
 from gateway.store.conversations import delete_conversation, jobs

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from gateway.flows.reconcile import to_new_message
+from gateway.flows.new_messages import to_new_message
 from gateway.store import transcript
 from gateway.store.engine import Store
 from gateway.store.transcript import (
