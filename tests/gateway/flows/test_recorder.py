@@ -23,7 +23,6 @@ from gateway.traces import OpenTelemetryTraces
 from tests.gateway.flows.stage import (
     CHAPTER,
     STORY,
-    HandClock,
     Listed,
     build,
     fault,
@@ -31,9 +30,8 @@ from tests.gateway.flows.stage import (
     quarantined,
     setup_chapter,
 )
+from tests.gateway.flows.upkeep_stage import REFUSAL, clock_of, keep
 from tests.gateway.test_meters import read
-
-REFUSAL = "I can't summarise this conversation."
 
 
 @pytest.fixture
@@ -50,18 +48,10 @@ def heard() -> Iterator[io.StringIO]:
 
 
 async def run(ctx: Context, **values: Any) -> None:
-    async def inline(function: Any, *arguments: Any) -> Any:
-        return function(*arguments)
-
     ctx.store.writing(setup_chapter, **values)
     clock_of(ctx).advance(30)
-    await Upkeep(ctx, offload=inline).run_due()
+    await keep(ctx).run_due()
     ctx.store.close()
-
-
-def clock_of(ctx: Context) -> HandClock:
-    assert isinstance(ctx.clock, HandClock)
-    return ctx.clock
 
 
 def slow(ctx: Context, seconds: float, backend: Listed) -> None:
