@@ -122,11 +122,16 @@ def _is_worth(limits: Limits, step: Step, total: int) -> bool:
     return step.total <= total - limits.worth
 
 
+def least_told(limits: Limits) -> int:
+    """The characters of text that are worth chapters: two asked chapter lengths."""
+    return 2 * limits.length
+
+
 def is_worth_telling(limits: Limits, spans: Sequence[Span]) -> bool:
-    """Less than two asked chapter lengths of text are not worth their chapters; where messages are
-    counted, any are, because nothing else makes their number less."""
+    """Less than `least_told` is not worth its chapters; where messages are counted, any text is,
+    because nothing else makes their number less."""
     told = sum(span.chars for span in spans)
-    return bool(spans) if limits.messages else told >= 2 * limits.length
+    return bool(spans) if limits.messages else told >= least_told(limits)
 
 
 def _fold(ground: Ground, step: Step) -> Fold:

@@ -23,6 +23,7 @@ from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import FoldRow
 from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import ConversationRow, Node, StoredMessage
+from policies.folding import least_told
 from policies.schema import Policy
 from policies.values import ChapterState, GistState, Limits, Mark, ViewState
 
@@ -171,29 +172,38 @@ def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Load
 def has_news(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
     """Whether an ordinary fold has anything to show that this one does not: the next chapter is
     written, or a text of what is shown came later. Where nothing is, no plan folds below the
-    ceiling, and the tail need not be read for it."""
+    ceiling, and the tail need not be read for it. That less stands beside the same chapters is not
+    worth a prompt that is read anew."""
     pk = site.conversation.pk
     if any(row.length is not None for row in _coming(connection, site, fold)[:1]):
         return True
     if fold is None:
         return False
-    if chapter_rows.told_last(connection, pk) > fold.created_ms:
+    # Row numbers part what came in the millisecond of the fold itself.
+    if chapter_rows.told_last(connection, pk) > (fold.created_ms, max(fold.memory, default=0)):
         return True
-    return gist_rows.is_made_since(connection, pk, site.policy.name, fold.created_ms)
+    return gist_rows.is_made_since(connection, pk, site.policy.name, fold)
 
 
 def is_indebted(connection: Connection, site: Site, fold: FoldRow | None, total: int) -> bool:
-    """Whether the chapters that are asked for already make room enough, so that no more debt is
-    planned (`plan_debt` says the same of the whole state). total: what `measure` says. What will
-    stand beside the chapters is reckoned at its most; new documents are not known here."""
+    """Whether no more debt is planned, as can be told without texts: the chapters that are asked
+    for already make room enough, or too little stands behind them to be worth one (`plan_debt`
+    says the same of the whole state). total: what `measure` says. What will stand beside the
+    chapters is reckoned at its most; new documents are not known here."""
     limits = site.limits
     if limits.messages or site.conversation.renew_after is not None:
         return False
     rows = _coming(connection, site, fold)
+    if not rows:
+        return False
+    source = sum(row.source_chars for row in rows)
+    memory = fold.memory_chars if fold else 0
+    if total - memory - source - limits.keep < least_told(limits):
+        return True
     told = [limits.length if row.length is None else row.length for row in rows]
-    freed = sum(row.source_chars for row in rows) - sum(told) - CHAPTER_COST * len(told)
-    beside = FIXED_COST + limits.profile + limits.ledger
-    return bool(rows) and total - freed + beside <= limits.enough
+    added = sum(told) + CHAPTER_COST * len(told)
+    beside = FIXED_COST + limits.profile + limits.ledger + min(limits.pins, limits.documents)
+    return total - source + added + beside <= limits.enough
 
 
 def _coming(

@@ -110,7 +110,7 @@ _CHAPTER_ENDS = Prepared(
 )
 
 _TOLD_LAST = Prepared(
-    select(versions.c.created_ms)
+    select(versions.c.created_ms, versions.c.pk)
     .where(versions.c.conversation_pk == bindparam("conversation"))
     .order_by(versions.c.pk.desc())
     .limit(1)
@@ -281,10 +281,11 @@ def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRo
     return [by_pk[pk] for pk in pks if pk in by_pk]
 
 
-def told_last(connection: Connection, conversation_pk: int) -> int:
-    """When a chapter of the conversation got a text last, in milliseconds; 0: none did."""
+def told_last(connection: Connection, conversation_pk: int) -> tuple[int, int]:
+    """When a chapter of the conversation got a text last, in milliseconds, and that version's row
+    number; (0, 0): none did."""
     row = _TOLD_LAST.first(connection, conversation=conversation_pk)
-    return 0 if row is None else int(row[0])
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from gateway.store.chapter_rows import versions
+from gateway.store.fold_rows import FoldRow
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables.memory import Gist
@@ -62,7 +63,8 @@ _MADE_SINCE = Prepared(
     .where(
         gists.c.conversation_pk == bindparam("conversation"),
         gists.c.policy == bindparam("policy"),
-        gists.c.created_ms > bindparam("moment"),
+        gists.c.created_ms >= bindparam("moment"),
+        gists.c.pk > bindparam("shown"),
     )
     .limit(1)
 )
@@ -85,12 +87,16 @@ def count_stand_ins_of(
     return connection.execute(chapters).scalar_one(), connection.execute(made).scalar_one()
 
 
-def is_made_since(
-    connection: Connection, conversation_pk: int, policy: str, moment_ms: int
-) -> bool:
-    """Whether a gist of this policy was written later than this."""
-    asked = {"conversation": conversation_pk, "policy": policy, "moment": moment_ms}
-    return _MADE_SINCE.first(connection, **asked) is not None
+def is_made_since(connection: Connection, conversation_pk: int, policy: str, fold: FoldRow) -> bool:
+    """Whether a gist of this policy was written after this fold."""
+    found = _MADE_SINCE.first(
+        connection,
+        conversation=conversation_pk,
+        policy=policy,
+        moment=fold.created_ms,
+        shown=fold.gist_pk or 0,
+    )
+    return found is not None
 
 
 def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
