@@ -27,7 +27,7 @@ from gateway.flows.notes import read_notes, tail_messages
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
 from gateway.flows.showings import Foreseen
 from gateway.flows.sites import Ground, Setting, Spot, System, find_ground, make_site
-from gateway.meters import Prefilled
+from gateway.meters.prefixes import Prefilled
 from gateway.prompts.view import AROUND, Tail, TailMessage, assemble, encode_notes
 from gateway.store import transcript
 from gateway.store.engine import Store

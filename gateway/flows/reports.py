@@ -10,7 +10,7 @@ from gateway.flows.context import Context
 from gateway.flows.notes import Recalled
 from gateway.flows.sites import Setting
 from gateway.flows.turn_rows import Begun, Ending
-from gateway.meters import Migrated
+from gateway.meters.memory import Migrated
 from gateway.store.notes import CALLS
 from gateway.traces import Span
 from gateway.trail import learn_conversation

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from gateway.api import metrics
-from gateway.meters import CIRCUIT_STATES, Meters
+from gateway.meters import Meters
+from gateway.meters.queues import CIRCUIT_STATES
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.meters import CIRCUIT_STATES, MOST_SERIES, Meters
+from gateway.meters import Meters
+from gateway.meters.families import MOST_SERIES
+from gateway.meters.queues import CIRCUIT_STATES
 
 Read = dict[str, float]
 
