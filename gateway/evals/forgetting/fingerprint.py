@@ -13,7 +13,10 @@ from policies.schema import Policy
 _EVALUATED = (
     "prompts",
     "flows/assignments.py",
+    "flows/drawing.py",
     "flows/recorder.py",
+    "flows/rounds.py",
+    "flows/summary_forms.py",
     "flows/recollection.py",
     "flows/backgrounds.py",
     "store/search.py",
