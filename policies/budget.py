@@ -75,12 +75,14 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
 
 def _with_shares(policy: Policy, bare: Limits) -> Limits:
     """The limits with what may stand beside the chapters: profile and ledger a tenth each of what
-    a fold leaves, documents what is left of it beside all else. Where messages are counted what a
-    fold leaves is reckoned as so many of common length."""
+    a fold leaves, documents what is left of it beside all else, and pins a part of what ledger and
+    documents have. Where messages are counted what a fold leaves is reckoned as so many of common
+    length."""
     if bare.messages:
         bare, counted = _in_chars(bare), bare
         shared = _with_shares(policy, bare)
-        shares = {name: getattr(shared, name) for name in ("profile", "ledger", "documents")}
+        names = ("profile", "ledger", "documents", "pins")
+        shares = {name: getattr(shared, name) for name in names}
         return replace(counted, stack=shared.stack, **shares)
     # The stack never fills what a fold leaves: beside it and the gist there is room for `keep`.
     most = max(bare.length, bare.goal - bare.keep - bare.gist_length)
@@ -90,7 +92,8 @@ def _with_shares(policy: Policy, bare: Limits) -> Limits:
     ledger = min(policy.ledger.length, tenth)
     told = bare.gist_length + bare.stack + profile + ledger
     documents = max(0, bare.goal - bare.keep - told)
-    return replace(bare, profile=profile, ledger=ledger, documents=documents)
+    pins = min(policy.ledger.pins, documents + ledger)
+    return replace(bare, profile=profile, ledger=ledger, documents=documents, pins=pins)
 
 
 def _in_chars(limits: Limits) -> Limits:
@@ -212,6 +215,12 @@ def find_narrowed(policy: Policy) -> list[str]:
                 f"{part}.length {length:,} is more than a tenth of what a fold leaves (view.start "
                 f"− view.headroom): {shown:,} characters are shown at most"
             )
+    pins = policy.ledger.pins
+    if "pins" in policy.ledger.model_fields_set and limits.pins < pins:
+        found.append(
+            f"ledger.pins {pins:,} is more than documents and ledger.length have together: "
+            f"{limits.pins:,} characters are shown at most"
+        )
     return found
 
 

@@ -30,7 +30,8 @@ class Line:
 class Limits:
     """The numbers of one policy, all in characters, as planning uses them.
 
-    profile, ledger, documents: the most of each that a memory shows. rolling: each fold's chapters
+    profile, ledger, documents, pins: the most of each that a memory shows; pins have their room out
+    of that of documents and ledger. rolling: each fold's chapters
     join the gist at once. messages: start, ceiling, headroom and keep count the messages of the
     tail, and memory and notes count nothing beside them.
     """
@@ -46,6 +47,7 @@ class Limits:
     profile: int = 0
     ledger: int = 0
     documents: int = 0
+    pins: int = 0
     rolling: bool = False
     messages: bool = False
 

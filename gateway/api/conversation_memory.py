@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
@@ -18,7 +18,7 @@ from gateway.api.bodies import check_text, read_flag, read_number, read_object, 
 from gateway.api.conversations import first_policy, json_response
 from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
 from gateway.errors import BadRequest, Conflict
-from gateway.flows import ledger_edits, memory_edits, scrub, scrub_material
+from gateway.flows import ledger_edits, memory_edits, pins, scrub, scrub_material
 from gateway.flows.hand import Hand
 from gateway.flows.ledger_edits import FIELDS
 from gateway.flows.scrub_material import Material
@@ -31,27 +31,39 @@ from policies.schema import PolicyFile
 
 router = APIRouter(prefix="/api/conversations/{id}/memory")
 
+T = TypeVar("T")
 Line = dict[str, Any]
-Change = Callable[[Connection, Hand], Line]
+Change = Callable[[Connection, Hand], T]
+Tell = Callable[[Connection, ConversationRow, T], Line]
+"""What came of a change, as it is told: of what the change returned."""
 
 MOST_NAME = 100
 """Characters of what a fact is about, and of a speaker's name."""
 
 
-async def change_memory(request: Request, id: str, change: Change, *, now: bool) -> Response:
-    """Make one change in one transaction, and tell what came of it."""
+async def change_memory(
+    request: Request, id: str, change: Change[T], tell: Tell[T], *, now: bool
+) -> Response:
+    """Make one change in one transaction. What came of it is read after the commit: the one writer
+    waits for no report. `pin_room` stands beside a part that is pinned."""
     scope, context = resolve_scope(request), context_of(request)
-    now_ms = context.clock.now_ms()
+    now_ms, file = context.clock.now_ms(), context.policies.file
 
-    def write(connection: Connection) -> tuple[int, bytes]:
+    def write(connection: Connection) -> tuple[int, T]:
         conversation = find_in_scope(connection, scope, id)
-        line = change(connection, Hand(conversation, now_ms, now))
-        return conversation.pk, dump_bytes(line)
+        return conversation.pk, change(connection, Hand(conversation, now_ms, now))
 
-    conversation_pk, answer = await context.store.write(write)
+    def read(connection: Connection) -> bytes:
+        conversation = find_in_scope(connection, scope, id)
+        line = tell(connection, conversation, changed)
+        if line.get("pinned"):
+            line["pin_room"] = pins.describe_room(connection, file, conversation, None)
+        return dump_bytes(line)
+
+    conversation_pk, changed = await context.store.write(write)
     context.views.forget_memories()
     context.prefills.memory_grew(conversation_pk)
-    return json_response(answer)
+    return json_response(await context.store.read(read))
 
 
 async def read_body(request: Request, id: str, *fields: str) -> Line:
@@ -65,11 +77,15 @@ def _model_of(request: Request, id: str) -> Callable[[Connection], ConversationR
     return lambda connection: find_in_scope(connection, scope, id)
 
 
-def tell_part(connection: Connection, hand: Hand, part: str, id: str) -> Line:
-    """A chapter or gist as the memory shows it now."""
-    memory = read_memory(connection, hand.conversation, default_policy=None)
-    line = find_one(memory[part], id)
-    return {"id": id} if line is None else line
+def tell_part(part: str, id: str) -> Tell[Line | None]:
+    """A chapter or gist as the memory shows it now, and what its change says beside it."""
+
+    def tell(connection: Connection, conversation: ConversationRow, beside: Line | None) -> Line:
+        memory = read_memory(connection, conversation, default_policy=None)
+        line = find_one(memory[part], id)
+        return {"id": id, **(line or {}), **(beside or {})}
+
+    return tell
 
 
 # --- chapters ------------------------------------------------------------------------------------
@@ -83,11 +99,11 @@ async def edit_chapter(request: Request, id: str, part: str) -> Response:
     most = memory_edits.most_of_chapter(context_of(request).policies.file, conversation.model)
     text = read_text(told, "text", most=most).strip()
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> None:
         memory_edits.edit_chapter(connection, hand, part, text)
-        return tell_part(connection, hand, "chapters", part)
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("chapters", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.delete("/chapters/{part}")
@@ -101,14 +117,11 @@ async def delete_chapter(request: Request, id: str, part: str) -> Response:
 
     def change(connection: Connection, hand: Hand) -> Line:
         memories = memory_edits.edit_chapter(connection, hand, part, "")
-        return {
-            **tell_part(connection, hand, "chapters", part),
-            "deleted": True,
-            "memories": memories,
-            "still_told_by": memory_edits.gists_telling(connection, hand, part),
-        }
+        still = memory_edits.gists_telling(connection, hand, part)
+        return {"deleted": True, "memories": memories, "still_told_by": still}
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("chapters", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.post("/chapters/{part}/undo")
@@ -117,11 +130,11 @@ async def undo_chapter(request: Request, id: str, part: str) -> Response:
     told = await read_body(request, id, "version", "now")
     version = read_number(told, "version")
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> None:
         memory_edits.undo_chapter(connection, hand, part, version)
-        return tell_part(connection, hand, "chapters", part)
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("chapters", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.post("/chapters/{part}/resummarize")
@@ -132,10 +145,9 @@ async def resummarize(request: Request, id: str, part: str) -> Response:
 
     def change(connection: Connection, hand: Hand) -> Line:
         policy = _policy_of(context.policies.file, connection, hand)
-        job = memory_edits.resummarize(connection, hand, part, policy)
-        return {**tell_part(connection, hand, "chapters", part), "job": job}
+        return {"job": memory_edits.resummarize(connection, hand, part, policy)}
 
-    answer = await change_memory(request, id, change, now=False)
+    answer = await change_memory(request, id, change, tell_part("chapters", part), now=False)
     context.ring(context.clock.now_ms())
     return answer
 
@@ -161,11 +173,11 @@ async def edit_gist(request: Request, id: str, part: str) -> Response:
     most = memory_edits.most_of_gist(context_of(request).policies.file, conversation.model)
     text = read_text(told, "text", most=most).strip()
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> None:
         memory_edits.edit_gist(connection, hand, part, text)
-        return tell_part(connection, hand, "gists", part)
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("gists", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.delete("/gists/{part}")
@@ -175,25 +187,24 @@ async def delete_gist(request: Request, id: str, part: str) -> Response:
 
     def change(connection: Connection, hand: Hand) -> Line:
         memory_edits.edit_gist(connection, hand, part, "")
-        return {**tell_part(connection, hand, "gists", part), "deleted": True}
+        return {"deleted": True}
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("gists", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.post("/gists/{part}/undo")
 async def undo_gist(request: Request, id: str, part: str) -> Response:
-    """`{"version"?, "major"?, "now"?}`: the text before the newest edit, or that of a version.
-
-    Where nothing was edited, or `major` says so, the folding of its chapters itself is undone.
-    """
+    """`{"version"?, "major"?, "now"?}`: the text before the newest edit, or that of a version;
+    `major`: the folding of its chapters itself is undone."""
     told = await read_body(request, id, "version", "major", "now")
     version, major = read_number(told, "version"), read_flag(told, "major")
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> None:
         memory_edits.undo_gist(connection, hand, part, version, major=major)
-        return tell_part(connection, hand, "gists", part)
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part("gists", part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 # --- the ledger ----------------------------------------------------------------------------------
@@ -205,13 +216,12 @@ async def edit_entry(request: Request, id: str, part: str) -> Response:
     names = ("about", "who", "to", "truth")
     told = await read_body(request, id, "text", *names, "now")
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> int:
         row = ledger_edits.find_entry(connection, hand.conversation, part)
         changes = _read_changes(told, row.kind)
-        new = ledger_edits.edit_entry(connection, hand, part, changes)
-        return _entry(connection, hand, new.pk)
+        return ledger_edits.edit_entry(connection, hand, part, changes).pk
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, _tell_entry, now=read_flag(told, "now"))
 
 
 def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
@@ -237,12 +247,17 @@ async def delete_entry(request: Request, id: str, part: str) -> Response:
     """A fact leaves the profile too, as far as the same message taught it: `memories`."""
     told = await read_body(request, id, "now")
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> tuple[int, list[str]]:
         memories = ledger_edits.delete_entry(connection, hand, part)
-        row = ledger_edits.find_entry(connection, hand.conversation, part)
-        return {**_entry(connection, hand, row.pk), "deleted": True, "memories": memories}
+        return ledger_edits.find_entry(connection, hand.conversation, part).pk, memories
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    def tell(
+        connection: Connection, conversation: ConversationRow, gone: tuple[int, list[str]]
+    ) -> Line:
+        line = _tell_entry(connection, conversation, gone[0])
+        return {**line, "deleted": True, "memories": gone[1]}
+
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
 
 
 @router.post("/entries/{part}/{act}")
@@ -250,24 +265,27 @@ async def act_on_entry(request: Request, id: str, part: str, act: str) -> Respon
     """pin, unpin, close, reopen, or undo the newest of these and of edits and deletions."""
     told = await read_body(request, id, "now")
     known = (*ledger_edits.ACTS, "undo")
+    file = context_of(request).policies.file
 
-    def change(connection: Connection, hand: Hand) -> Line:
+    def change(connection: Connection, hand: Hand) -> int:
         row = ledger_edits.find_entry(connection, hand.conversation, part)
         if act not in known:
             raise BadRequest(f"An entry can be asked for: {', '.join(known)}.")
         if act == "undo":
             row = ledger_edits.undo_entry(connection, hand, part)
+        elif act == "pin":
+            pins.pin_entry(connection, hand, file, part)
         else:
             ledger_edits.act(connection, hand, part, act)
-        return _entry(connection, hand, row.pk)
+        return row.pk
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, _tell_entry, now=read_flag(told, "now"))
 
 
-def _entry(connection: Connection, hand: Hand, pk: int) -> Line:
-    head_pk = hand.conversation.head_pk
+def _tell_entry(connection: Connection, conversation: ConversationRow, pk: int) -> Line:
+    head_pk = conversation.head_pk
     head = None if head_pk is None else node_by_pk(connection, head_pk)
-    return read_entries(connection, hand.conversation, head, [pk])[0]
+    return read_entries(connection, conversation, head, [pk])[0]
 
 
 # --- all of it -----------------------------------------------------------------------------------

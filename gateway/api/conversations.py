@@ -18,6 +18,7 @@ from gateway.api.deps import (
     resolve_scope,
 )
 from gateway.errors import BadRequest, NotFound
+from gateway.flows import pins
 from gateway.flows.erase import erase_conversation
 from gateway.flows.reroute import reroute
 from gateway.store.conversations import (
@@ -83,7 +84,7 @@ async def show_messages(request: Request, id: str) -> Response:
 @router.get("/{id}/memory")
 async def show_memory(request: Request, id: str) -> Response:
     """What the memory holds, on all branches; `on_path` is told of the newest branch, or of the one
-    to `?head=`."""
+    to `?head=`. `pin_room`: what views have for pins, and which they leave out."""
     context = context_of(request)
     scope = resolve_scope(request)
     file = context.policies.file
@@ -96,7 +97,8 @@ async def show_memory(request: Request, id: str) -> Response:
         if head_id is not None:
             head = _find_message(connection, conversation, head_id, "head")
         memory = read_memory(connection, conversation, default_policy=policy, head=head)
-        return dump_bytes(memory)
+        pin_room = pins.describe_room(connection, file, conversation, head)
+        return dump_bytes({**memory, "pin_room": pin_room})
 
     return json_response(await context.store.read(read))
 

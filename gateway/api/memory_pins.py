@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
@@ -63,8 +62,8 @@ async def _act(request: Request, id: str, kind: str, part: str, act: Act) -> Res
     told = await read_body(request, id, "now")
     file = context_of(request).policies.file
 
-    def change(connection: Connection, hand: Hand) -> dict[str, Any]:
+    def change(connection: Connection, hand: Hand) -> None:
         act(connection, hand, file, part)
-        return tell_part(connection, hand, kind, part)
 
-    return await change_memory(request, id, change, now=read_flag(told, "now"))
+    tell = tell_part(kind, part)
+    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))

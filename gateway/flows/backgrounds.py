@@ -1,7 +1,8 @@
 """What stands in a memory beside gist and chapters: chosen when a fold is written, read by its row.
 
 Documents, then the owner's profile, then of the ledger what is pinned, the open threads and those
-closed last; each within its budget, whole or not at all. What is chosen stays as it is until the
+closed last; each within its budget, whole or not at all. Pins share the room that documents leave,
+and what they need beyond it threads give them. What is chosen stays as it is until the
 next fold, whatever becomes of it meanwhile.
 """
 
@@ -65,7 +66,8 @@ def choose_background(
     """
     texts = _choose_documents(connection, place)
     facts = _choose_profile(connection, place)
-    pins, opened, closed = _choose_entries(connection, place, border, covered)
+    room = _LedgerRoom.beside(place.limits, texts)
+    pins, opened, closed = _choose_entries(connection, place, room, border, covered)
     shown = Shown(
         profile=_pks(facts),
         documents=_pks(texts),
@@ -81,7 +83,63 @@ def background_cost(connection: Connection, place: Place) -> int:
     texts = _choose_documents(connection, place)
     facts = _choose_profile(connection, place)
     stable = _background(texts, facts, (), (), ()).cost
-    return stable + _most_of_ledger(connection, place)
+    return stable + _most_of_ledger(connection, place, _LedgerRoom.beside(place.limits, texts))
+
+
+@dataclass(frozen=True, slots=True)
+class PinRoom:
+    """What a view has for pins: so many characters, the pins in the order in which they get them,
+    and those of them that get none. documents: what these take of the room that is theirs too."""
+
+    chars: int
+    pins: Sequence[EntryRow]
+    left_out: Sequence[EntryRow]
+    documents: int
+
+    @property
+    def taken(self) -> int:
+        """Characters of all pins, those among them that are left out."""
+        return sum(map(pin_cost, self.pins))
+
+
+def read_pin_room(connection: Connection, place: Place) -> PinRoom:
+    """The room for pins of a view at its head, once nothing that is pinned stands there itself."""
+    texts = _choose_documents(connection, place)
+    room = _LedgerRoom.beside(place.limits, texts)
+    told = ledger.pinned(
+        connection, place.conversation_pk, place.head, up_to_depth=place.head.depth
+    )
+    fitting = {row.pk for row in _fit(told, pin_cost, room.pins)[0]}
+    left_out = [row for row in told if row.pk not in fitting]
+    return PinRoom(room.pins, told, left_out, place.limits.documents - room.left)
+
+
+def pin_cost(row: EntryRow) -> int:
+    """Characters that an entry takes where it is pinned."""
+    return _pinned(row).cost
+
+
+@dataclass(frozen=True, slots=True)
+class _LedgerRoom:
+    """Characters for pins and threads. left: what documents leave, for pins; own: the ledger's,
+    for threads and pins; most: for pins alone."""
+
+    left: int
+    own: int
+    most: int
+
+    @classmethod
+    def beside(cls, limits: Limits, texts: Sequence[DocumentRow]) -> _LedgerRoom:
+        left = limits.documents - sum(map(_document_cost, texts))
+        return cls(left, limits.ledger, limits.pins)
+
+    @property
+    def pins(self) -> int:
+        return min(self.most, self.left + self.own)
+
+    def threads(self, pinned: int) -> int:
+        """What pins of so many characters leave."""
+        return min(self.own, self.left + self.own - pinned)
 
 
 def read_background(connection: Connection, shown: Shown, conversation_pk: int) -> Background:
@@ -163,10 +221,12 @@ def _thread(row: EntryRow) -> ThreadText:
 
 def _choose_documents(connection: Connection, place: Place) -> list[DocumentRow]:
     rows = documents.for_view(connection, place.conversation_pk, place.policy.name)
-    chosen, _ = _fit(
-        rows, lambda row: DocumentText(row.name, row.text).cost, place.limits.documents
-    )
+    chosen, _ = _fit(rows, _document_cost, place.limits.documents)
     return chosen
+
+
+def _document_cost(row: DocumentRow) -> int:
+    return DocumentText(row.name, row.text).cost
 
 
 def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
@@ -179,38 +239,44 @@ def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
 
 
 def _choose_entries(
-    connection: Connection, place: Place, border: int, covered: int, known: Threads | None = None
+    connection: Connection,
+    place: Place,
+    room: _LedgerRoom,
+    border: int,
+    covered: int,
+    known: Threads | None = None,
 ) -> tuple[list[EntryRow], list[EntryRow], list[EntryRow]]:
     """(pinned, open, closed last), each in its order of time. known: the threads at the border,
     where they were read."""
-    room = place.limits.ledger
-    if not room:
+    if not room.own and not room.pins:
         return [], [], []
     where = (connection, place.conversation_pk, place.head)
     told = ledger.pinned(*where, up_to_depth=border)
     told = [row for row in told if not _stands_itself(row, covered)]
-    pins, room = _fit(told, lambda row: _pinned(row).cost, room)
+    pins, left = _fit(told, pin_cost, room.pins)
+    left = room.threads(room.pins - left)
     held = {row.pk for row in pins}
     threads = known or ledger.read_threads(*where, up_to_depth=border)
     waiting = [row for row in threads.open if row.pk not in held]
     waiting.sort(key=lambda row: (row.last_depth > covered, -row.last_depth, -row.pk))
-    opened, room = _fit(waiting, lambda row: _thread(row).cost, room)
+    opened, left = _fit(waiting, lambda row: _thread(row).cost, left)
     ended = threads.closed[: place.policy.ledger.closed]
-    closed, _ = _fit(ended, lambda row: _thread(row).cost, room)
+    closed, _ = _fit(ended, lambda row: _thread(row).cost, left)
     return pins, sorted(opened, key=_number), sorted(closed, key=_number)
 
 
-def _most_of_ledger(connection: Connection, place: Place) -> int:
+def _most_of_ledger(connection: Connection, place: Place, room: _LedgerRoom) -> int:
     """What pins and threads cost at most: all that there are, within the budget, and the words
     that stand above them."""
-    if not place.limits.ledger:
+    if not room.own and not room.pins:
         return 0
     where = (connection, place.conversation_pk, place.head)
     pins = ledger.pinned(*where, up_to_depth=place.head.depth)
     states = ledger.states_on_path(*where, kinds=["thread"])
-    told = sum(_pinned(row).cost for row in pins)
-    told += sum(_thread(state.row).cost for state in states if state.deleted is None)
-    return min(told, place.limits.ledger) + LEDGER_COST if told else 0
+    pinned = min(sum(map(pin_cost, pins)), room.pins)
+    listed = sum(_thread(state.row).cost for state in states if state.deleted is None)
+    told = min(pinned + min(listed, room.own), room.left + room.own)
+    return told + LEDGER_COST if told else 0
 
 
 def find_unlisted(
@@ -220,7 +286,8 @@ def find_unlisted(
     list of a fold to `border` will have no room: that gist must tell them."""
     where = (connection, place.conversation_pk, place.head)
     threads = ledger.read_threads(*where, up_to_depth=border)
-    listed = set(_choose_entries(connection, place, border, covered, threads)[1])
+    room = _LedgerRoom.beside(place.limits, _choose_documents(connection, place))
+    listed = set(_choose_entries(connection, place, room, border, covered, threads)[1])
     return [row for row in threads.open if row.last_depth <= covered and row not in listed]
 
 

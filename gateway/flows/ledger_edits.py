@@ -194,6 +194,11 @@ def act(connection: Connection, hand: Hand, id: str, name: str) -> None:
     hand.finish(connection)
 
 
+def is_pinned(connection: Connection, hand: Hand, row: EntryRow) -> bool:
+    """Whether an entry is pinned, whatever else became of it."""
+    return _state(connection, hand, row).pinned is not None
+
+
 def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
     """Take back the owner's newest act on an entry, an edit among them; who undoes twice takes back
     two. Returns the entry that stands then. Raises Conflict where there is none."""

@@ -106,6 +106,7 @@ def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | Non
         _write(connection, hand, chapter, text)
     if text and not chapter.text:
         ledger_edits.restore_entries_of(connection, hand, chapter.pk)
+        pins.restore_chapter(connection, hand, chapter, text)
     hand.finish(connection)
 
 
@@ -221,29 +222,40 @@ def edit_gist(connection: Connection, hand: Hand, id: str, text: str) -> None:
 def undo_gist(
     connection: Connection, hand: Hand, id: str, version: int | None, *, major: bool
 ) -> None:
-    """The text before the newest edit, or that of a version; where there was no edit, or `major`
-    says so, the major GC itself is undone: later folds show its chapters again, until the stack has
-    grown by another one."""
+    """The text before the newest edit, or that of a version. major: the major GC itself is undone:
+    later folds show its chapters again, until the stack has grown by another one. Raises Conflict
+    where there is nothing to undo: without `major` the major GC is none of it."""
+    if major and version is not None:
+        raise BadRequest(
+            "`version` names a text to go back to, and `major` undoes the whole gist: name one.",
+            param="version",
+        )
     rows = _gist_versions(connection, hand.conversation, id)
     newest = rows[-1]
     if newest.retired_ms is not None:
         raise Conflict("This gist is undone already.")
-    edited = any(row.origin == "owner" for row in rows)
-    if not major and (edited or version is not None):
-        try:
-            text = _earlier(rows, version, "gist")
-        except Conflict:
-            major = True
-        else:
-            if text != newest.text:
-                _write_gist(connection, hand, newest, text)
-    else:
-        major = True
+    where = newest.policy, newest.last_pk
     if major:
-        gist_rows.retire(
-            connection, hand.conversation.pk, newest.policy, newest.last_pk, hand.now_ms
-        )
+        gist_rows.retire(connection, hand.conversation.pk, *where, hand.now_ms)
+    else:
+        text = _earlier_gist(rows, version)
+        if text != newest.text:
+            _write_gist(connection, hand, newest, text)
+        if text and not newest.text:
+            pins.restore_gist(connection, hand, *where, text)
     hand.finish(connection)
+
+
+def _earlier_gist(rows: Sequence[Row[Any]], version: int | None) -> str:
+    is_edited = any(row.origin == "owner" for row in rows)
+    try:
+        # What summarizers wrote one after the other is no change of its owner's to undo.
+        return _earlier(rows if is_edited or version is not None else rows[-1:], version, "gist")
+    except Conflict as error:
+        raise Conflict(
+            f"{error.message} To undo the major GC itself, so that its chapters are shown again, "
+            'say {"major": true}.'
+        ) from None
 
 
 def find_gist(connection: Connection, conversation: ConversationRow, id: str) -> GistRow:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -14,6 +14,7 @@ from gateway.store.ledger_rows import EntryRow, EntryState, MarkRow, Path, state
 from gateway.store.message_ids import message_ids
 from gateway.store.transcript import ConversationRow, Node
 
+K = TypeVar("K")
 Line = dict[str, Any]
 
 _LISTS = {"fact": "facts", "claim": "claims", "thread": "threads", "quote": "quotes"}
@@ -75,30 +76,51 @@ def read_entries(
 
 def pins_of_chapters(connection: Connection, conversation_pk: int) -> dict[int, EntryRow]:
     """The entries by which an owner pinned what chapters tell, by the chapter's row number."""
-    return {
-        row.chapter_pk: row
-        for row in _pinned_texts(connection, conversation_pk)
-        if row.chapter_pk is not None
-    }
+    return _standing(last_pins_of_chapters(connection, conversation_pk))
 
 
 def pins_of_gists(connection: Connection, conversation_pk: int) -> dict[tuple[str, int], EntryRow]:
     """The same of gists, by policy and the last message that they cover."""
+    return _standing(last_pins_of_gists(connection, conversation_pk))
+
+
+def last_pins_of_chapters(connection: Connection, conversation_pk: int) -> dict[int, EntryState]:
+    """The same, also where the newest pin stands no more."""
+    return {
+        state.row.chapter_pk: state
+        for state in _pinned_texts(connection, conversation_pk)
+        if state.row.chapter_pk is not None
+    }
+
+
+def last_pins_of_gists(
+    connection: Connection, conversation_pk: int
+) -> dict[tuple[str, int], EntryState]:
+    """The same of gists."""
     ends = {
         row.pk: (row.policy, row.last_pk)
         for row in gist_rows.all_gists(connection, conversation_pk)
     }
     return {
-        ends[row.gist_pk]: row
-        for row in _pinned_texts(connection, conversation_pk)
-        if row.gist_pk in ends
+        ends[state.row.gist_pk]: state
+        for state in _pinned_texts(connection, conversation_pk)
+        if state.row.gist_pk in ends
     }
 
 
-def _pinned_texts(connection: Connection, conversation_pk: int) -> list[EntryRow]:
+def _pinned_texts(connection: Connection, conversation_pk: int) -> list[EntryState]:
+    """In the order in which they were pinned, behind those that stand no more."""
     told = ledger.all_entries(connection, conversation_pk)
     states = [state_of(*one) for one in told if one[0].kind == "note" and one[0].origin == "owner"]
-    return [state.row for state in states if state.pinned is not None and state.is_live]
+    return sorted(states, key=lambda state: (_stands(state), state.row.pk))
+
+
+def _stands(state: EntryState) -> bool:
+    return state.pinned is not None and state.is_live
+
+
+def _standing(last: Mapping[K, EntryState]) -> dict[K, EntryRow]:
+    return {key: state.row for key, state in last.items() if _stands(state)}
 
 
 def _stand(row: EntryRow, marks: Sequence[MarkRow], path: Path | None) -> EntryState:

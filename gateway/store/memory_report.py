@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gateway.clock import iso
-from gateway.store import chapter_rows, documents, fold_rows, gist_rows, notes, profile
+from gateway.store import chapter_rows, documents, fold_rows, gist_rows, ledger, notes, profile
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import ChapterRow, versions
 from gateway.store.conversations import jobs, render_job
@@ -287,8 +287,13 @@ class _Reader:
             ),
             "debt_chars": sum(row.source_chars for row in coming if row.version_pk is None),
             "kind": fold.kind if fold else None,
+            "pins": [] if fold is None else self._pins(fold),
             "on_path": True,
         }
+
+    def _pins(self, fold: FoldRow) -> list[str]:
+        """The ids of the pins that a fold shows beside its chapters."""
+        return [row.id for row in ledger.entries_by_pk(self._connection, fold.shown.pins)]
 
 
 def _version(row: Any) -> Line:

@@ -156,8 +156,11 @@ class Ledger(Part):
     """What the memory shows of the ledger, behind the chapters."""
 
     length: Annotated[Chars, Field(ge=0, le=100_000)] = 1_000
-    """Characters of open threads and of what is pinned, at most; never more than a tenth of what
+    """Characters of open threads and of those closed last, at most; never more than a tenth of what
     a fold leaves."""
+    pins: Annotated[Chars, Field(ge=0, le=100_000)] = 4_000
+    """Characters of what is pinned, at most: of the room that documents leave, and where that ends,
+    of ``length``, before threads."""
     closed: Annotated[int, Field(ge=0, le=50)] = 3
     """How many of the threads that were closed last are shown too."""
 

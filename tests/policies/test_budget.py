@@ -31,8 +31,8 @@ from tests.policies.life import LOCAL
 
 def test_limits_in_characters_are_the_policys_own() -> None:
     # beside them a tenth of 31,000 at most, here the 1,000 that the policy says; documents may
-    # have 31,000 - 16,000 - 1,500 - 6,000 - 2 x 1,000
-    shares = {"profile": 1_000, "ledger": 1_000, "documents": 5_500}
+    # have 31,000 - 16,000 - 1,500 - 6,000 - 2 x 1,000, and pins of these 4,000 as the policy says
+    shares = {"profile": 1_000, "ledger": 1_000, "documents": 5_500, "pins": 4_000}
     assert limits_of(Policy(), 4.0) == replace(LOCAL, **shares)
     assert LOCAL.goal == 48_000 - 17_000
 
@@ -74,6 +74,8 @@ def test_limits_in_tokens_follow_the_ratio() -> None:
         # beside them 12,000 - 6,000 - 1,500 - 4,500 leaves nothing for documents
         profile=1_000,
         ledger=1_000,
+        # and for pins what threads give way to them
+        pins=1_000,
     )
 
 
@@ -84,6 +86,7 @@ def test_limits_in_messages_are_counted_ones() -> None:
     assert limits.messages and limits.worth == 1
     # of common length: (20 - 10) x 500 - 1,500 for the stack, a tenth of 10,000 for the others
     assert (limits.stack, limits.profile, limits.ledger) == (3_500, 1_000, 1_000)
+    assert (limits.documents, limits.pins) == (0, 1_000)
     assert tell_narrowing(Policy(view=view), 4_096) is None
 
 
@@ -94,6 +97,8 @@ def test_profile_and_ledger_are_a_tenth_each_of_what_a_fold_leaves() -> None:
     limits = limits_of(policy, 4.0)
     # 5,000 - 1,000 = 4,000; 4,000 - 1,000 - 300 - 1,000 - 300 - 400
     assert (limits.profile, limits.ledger, limits.documents) == (300, 400, 1_000)
+    # what documents leave and what threads give way to them: 1,000 + 400
+    assert limits.pins == 1_400
     assert limits.rolling is False
     assert limits_of(Policy(memory="rolling"), 4.0).rolling is True
 
@@ -368,6 +373,15 @@ TENTH = "more than a tenth of what a fold leaves (view.start − view.headroom)"
         ),
         # a tenth of 48,000 - 17,000
         (Policy(ledger=Ledger(length=3_100), profile=Profile(length=3_100)), []),
+        # pins: 31,000 - 16,000 - 1,500 - 6,000 - 1,000 for documents and ledger
+        (Policy(ledger=Ledger(pins=6_500)), []),
+        (
+            Policy(ledger=Ledger(pins=6_501)),
+            [
+                "ledger.pins 6,501 is more than documents and ledger.length have together: 6,500 "
+                "characters are shown at most"
+            ],
+        ),
         (
             Policy(ledger=Ledger(length=3_101), profile=Profile(length=9_000)),
             [

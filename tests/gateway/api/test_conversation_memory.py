@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
+from gateway.api import conversation_memory
 from gateway.store import chapter_rows, ledger, profile_learning
 from gateway.store.profile_learning import Told
 from gateway.store.transcript import ConversationRow, Node
@@ -185,11 +187,31 @@ async def test_a_gist_is_edited_and_undone_and_then_its_major_gc(door: Door) -> 
     assert (edited.json()["text"], edited.json()["version"]) == ("全部。", 2)
     back = await chat.send("POST", f"{tail}/undo")
     assert (back.json()["text"], back.json()["retired"]) == ("gist: They met.", False)
-    undone = await chat.send("POST", f"{tail}/undo", {"now": True})
+    for body in (None, {"now": True}):
+        nothing = await chat.send("POST", f"{tail}/undo", body)
+        assert (nothing.status_code, nothing.json()["error"]["message"]) == (
+            409,
+            "The gist has no earlier text to go back to. To undo the major GC itself, so that its "
+            'chapters are shown again, say {"major": true}.',
+        )
+    assert not (await chat.gist())["retired"]
+    undone = await chat.send("POST", f"{tail}/undo", {"major": True, "now": True})
     assert undone.json()["retired"]
     assert chat.renews()
-    again = await chat.send("POST", f"{tail}/undo")
+    again = await chat.send("POST", f"{tail}/undo", {"major": True})
     assert again.json()["error"]["message"] == "This gist is undone already."
+
+
+async def test_a_gist_that_nobody_edited_is_undone_by_its_name_alone(door: Door) -> None:
+    chat = Chat(door)
+    tail = f"gists/{(await chat.gist())['id']}"
+    assert (await chat.send("POST", f"{tail}/undo")).status_code == 409
+    both = await chat.send("POST", f"{tail}/undo", {"major": True, "version": 1})
+    assert (both.status_code, both.json()["error"]["message"]) == (
+        400,
+        "`version` names a text to go back to, and `major` undoes the whole gist: name one.",
+    )
+    assert not (await chat.gist())["retired"]
 
 
 async def test_a_major_gc_is_undone_at_once_where_it_says_so(door: Door) -> None:
@@ -345,47 +367,43 @@ async def test_only_threads_are_closed(door: Door) -> None:
     assert answer.status_code == 400
 
 
-# ── pins of chapters and gists ────────────────────────────────────────────────────────────────
+# ── what came of a change ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", ["chapters", "gists"])
-async def test_a_chapter_or_gist_is_pinned_once_and_follows_its_text(door: Door, kind: str) -> None:
+async def test_no_report_is_read_in_the_transaction_of_a_change(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R23: the one writer waits for none."""
     chat = Chat(door)
-    part = (await chat.memory())[kind][0]
-    tail = f"{kind}/{part['id']}"
-    for _ in range(2):
-        assert (await chat.send("POST", f"{tail}/pin")).json() == {**part, "pinned": True}
-    assert not chat.renews()
+    memory = await chat.memory()
+    threads: list[str] = []
 
-    async def pinned() -> list[str]:
-        memory = await chat.memory()
-        return [line["text"] for line in memory["notes"] if line["id"] in memory["pins"]]
+    def told(function: Any) -> Any:
+        def read(*args: Any, **named: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return function(*args, **named)
 
-    assert await pinned() == [part["text"]]
-    await chat.send("PATCH", tail, {"text": "全部。"})
-    assert await pinned() == ["全部。"]
-    await chat.send("POST", f"{tail}/unpin", {"now": True})
-    assert (await pinned(), chat.renews()) == ([], True)
-    await chat.send("POST", f"{tail}/unpin")
-    await chat.send("POST", f"{tail}/pin")
-    gone = await chat.send("DELETE", tail)
-    assert (await pinned(), gone.json()["pinned"]) == ([], False)
-    nothing = await chat.send("POST", f"{tail}/pin")
-    assert nothing.json()["error"]["message"].startswith("It tells nothing any more")
+        return read
 
-
-async def test_what_no_view_has_room_for_is_not_pinned(door: Door) -> None:
-    """1,000 characters by default: `- ` before it, a line end behind it."""
-    chat = Chat(door)
-    tail = f"chapters/{(await chat.chapter())['id']}"
-    await chat.send("PATCH", tail, {"text": "x" * 998})
-    refused = await chat.send("POST", f"{tail}/pin")
-    assert refused.status_code == 400
-    assert refused.json()["error"]["message"].startswith(
-        "It has 1,001 characters, and all that is pinned may have 1,000 together"
-    )
-    await chat.send("PATCH", tail, {"text": "x" * 997})
-    assert (await chat.send("POST", f"{tail}/pin")).json()["pinned"]
+    for name in ("read_memory", "read_entries"):
+        monkeypatch.setattr(conversation_memory, name, told(getattr(conversation_memory, name)))
+    for kind in ("chapters", "gists"):
+        tail = f"{kind}/{memory[kind][0]['id']}"
+        for method, more, body in (
+            ("PATCH", "", {"text": "x"}),
+            ("POST", "/pin", None),
+            ("POST", "/unpin", None),
+            ("POST", "/undo", None),
+            ("DELETE", "", None),
+        ):
+            assert (await chat.send(method, tail + more, body)).status_code == 200
+    await chat.send("POST", f"chapters/{memory['chapters'][0]['id']}/resummarize")
+    tail = f"entries/{chat.entries['thread']}"
+    for method, more in (("POST", "/pin"), ("POST", "/close"), ("POST", "/undo"), ("DELETE", "")):
+        assert (await chat.send(method, tail + more)).status_code == 200
+    await chat.send("PATCH", f"entries/{chat.entries['fact']}", {"text": "x"})
+    assert len(threads) == 2 * 5 + 1 + 4 + 1
+    assert all(name.startswith("store-read") for name in threads)
 
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────

@@ -268,9 +268,11 @@ async def test_memory_as_designed(door: Door) -> None:
                 "notes_chars": 0,
                 "debt_chars": 20,
                 "kind": "fold",
+                "pins": [],
                 "on_path": True,
             }
         ],
+        "pin_room": [{"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": []}],
     }
 
 
@@ -298,10 +300,12 @@ async def test_a_conversation_without_memory_shows_its_models_policy(door: Door)
                 "notes_chars": 0,
                 "debt_chars": 0,
                 "kind": None,
+                "pins": [],
                 "on_path": True,
             }
         ],
         "jobs": [],
+        "pin_room": [{"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": []}],
     }
 
 

@@ -543,9 +543,26 @@ async def test_pins_come_first_and_closed_threads_last(house: House) -> None:
     assert chosen(closed=1) == (pins, [5], [4])
     assert chosen(closed=0) == (pins, [5], [])
     # "- The code is 4711." is 20, "- Is number 6 so?" 18, each thread 21 characters
-    assert chosen(length=20 + 18 + 21) == (pins, [5], [])
-    assert chosen(length=20 + 17) == (pins[:1], [], [])
-    assert chosen(length=0) == ([], [], [])
+    assert chosen(length=21) == (pins, [5], [])
+    assert chosen(length=21, pins=20 + 17) == (pins[:1], [6], [])
+    assert chosen(length=0) == (pins, [], [])
+    assert chosen(length=0, pins=0) == ([], [], [])
+
+    def leave(chars: int) -> None:
+        """A document that leaves so much of what it, pins and threads have together."""
+        room = 31_000 - 16_000 - 1_500 - 6_000 - 1_000
+        frame = len('<document name="d">\n\n</document>\n')
+        put(house, "c", "d", "x" * (room - chars - frame))
+
+    # threads give way to pins, which give way to documents
+    for chars, told in (
+        (20 + 18 + 21, (pins, [5], [])),
+        (20 + 18 + 20, (pins, [], [])),
+        (20 + 17, (pins[:1], [], [])),
+        (19, (pins[1:], [], [])),
+    ):
+        leave(chars)
+        assert chosen(length=chars) == told
 
 
 async def test_a_background_costs_no_more_than_was_planned_for_it(house: House) -> None:
@@ -557,15 +574,16 @@ async def test_a_background_costs_no_more_than_was_planned_for_it(house: House) 
         _thread(house, "c", f"Is number {number} so?", depth=2 * number)
     learn(house, "Lives in Oslo.")
     put(house, "c", "plan.md", "Ship it.")
-    for length in (0, 25, 70, 1_000):
-        here = place(house, policy(ledger={"length": length}))
+    mark(house, entry(house, "c", "fact", "The code is 4711.", depth=2), "pinned")
+    for length, pins in ((0, 0), (0, 30), (25, 0), (25, 30), (70, 4_000), (1_000, 4_000)):
+        here = place(house, policy(ledger={"length": length, "pins": pins}))
         planned = house.store.reading(background_cost, here)
         for border in range(0, 13, 2):
             chosen = house.store.reading(choose_background, here, border=border)
             assert chosen.background.cost <= planned
-    # all six threads are 6 x 21 characters, below the length
+    # all six threads are 6 x 21 characters, below the length, and the pin 20
     facts = house.store.reading(choose_background, here, border=0).background.cost
-    assert planned == facts + 6 * 21 + LEDGER_COST
+    assert planned == facts + 6 * 21 + 20 + LEDGER_COST
 
 
 async def test_documents_are_shown_whole_while_they_fit(house: House) -> None:

@@ -211,6 +211,8 @@ async def test_a_pinned_entry_enters_at_a_fold_and_leaves_at_one(house: House) -
     house.store.writing(ledger_edits.act, hand(house, "a", now=True), quote.id, "pin")
     pinned = await house.say("so", id="a")
     assert "not twice" in shown(pinned)
+    memory = house.store.reading(read_memory, house.conversation("a"), default_policy="small")
+    assert [view["pins"] for view in memory["views"]] == [[quote.id]]
     edited = house.store.writing(
         ledger_edits.edit_entry, hand(house, "a"), quote.id, {"text": "only once"}
     )
@@ -294,7 +296,7 @@ async def test_a_major_gc_that_is_undone_gives_its_chapters_back(house: House) -
     ]
     assert covered
     undo = (hand(house, "a", now=True), gist["id"], None)
-    house.store.writing(memory_edits.undo_gist, *undo, major=False)
+    house.store.writing(memory_edits.undo_gist, *undo, major=True)
     after = shown(await house.say("and", id="a"))
     assert gist["text"] not in after
     assert all(str(row.text) in after for row in covered)
