@@ -14,14 +14,10 @@ from gateway.cli.options import (
     print_json,
     settings_of,
     speakable,
-    tell_progress,
 )
-from gateway.cli.selection import find_named, list_owned
+from gateway.cli.selection import walk_chosen
 from gateway.evals.audit import KINDS, Report, audit, load
 from gateway.policy_file import load_policies
-from gateway.store.conversations import find_anywhere
-from gateway.store.engine import Store
-from policies.schema import PolicyFile
 
 _LINE = 100
 
@@ -65,26 +61,14 @@ def audit_command(
     file = load_policies(settings.policies, settings.environ).file
     report = Report()
     with opened_store(database_url) as store:
-        if everything:
-            chosen = [one["id"] for one in store.reading(list_owned, None)]
-        else:
-            chosen = [store.reading(find_named, owner, user, id).id for id in ids]
-        for number, id in enumerate(chosen, start=1):
-            _audit_one(store, file, id, report)
-            tell_progress(number, len(chosen), "conversations")
+        for conversation in walk_chosen(store, ids, None if everything else owner, user):
+            stored = store.reading(load, conversation, file)
+            report.add(stored, audit(stored))
     if as_json:
         print_json(report.as_json())
     else:
         _print_table(report)
     raise SystemExit(1 if report.faults else 0)
-
-
-def _audit_one(store: Store, file: PolicyFile, id: str, report: Report) -> None:
-    """One conversation; one that is gone meanwhile is passed."""
-    conversation = store.reading(find_anywhere, id)
-    if conversation is not None:
-        stored = store.reading(load, conversation, file)
-        report.add(stored, audit(stored))
 
 
 def _print_table(report: Report) -> None:

@@ -15,9 +15,8 @@ from gateway.cli.options import (
     print_json,
     settings_of,
     speakable,
-    tell_progress,
 )
-from gateway.cli.selection import find_named, list_owned
+from gateway.cli.selection import walk_chosen
 from gateway.clock import SystemClock
 from gateway.flows import scrub, scrub_material
 from gateway.flows.hand import Hand
@@ -66,13 +65,8 @@ def scrub_command(
     file = load_policies(settings.policies, settings.environ).file
     report = Report(dry_run)
     with opened_store(database_url) as store:
-        if everything:
-            chosen = [one["id"] for one in store.reading(list_owned, owner, user)]
-        else:
-            chosen = [store.reading(find_named, owner or "local", user, id).id for id in ids]
-        for number, id in enumerate(chosen, start=1):
-            _scrub_one(store, file, id, report)
-            tell_progress(number, len(chosen), "conversations")
+        for conversation in walk_chosen(store, ids, owner, user):
+            _scrub_one(store, file, conversation, report)
     if as_json:
         print_json(report.as_json())
     else:
@@ -81,11 +75,10 @@ def scrub_command(
         raise SystemExit(1)
 
 
-def _scrub_one(store: Store, file: PolicyFile, id: str, report: Report) -> None:
-    """Judge one conversation, and change it where that is wanted; one that is gone is passed."""
-    conversation = store.reading(find_anywhere, id)
-    if conversation is None:
-        return
+def _scrub_one(
+    store: Store, file: PolicyFile, conversation: ConversationRow, report: Report
+) -> None:
+    """Judge one conversation, and change it where that is wanted."""
     material = store.reading(scrub_material.load, conversation, file)
     findings = scrub.judge(material)
     if findings and not report.dry_run:

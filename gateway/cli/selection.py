@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.options import speakable
+from gateway.cli.options import speakable, tell_progress
 from gateway.errors import NotFound
-from gateway.store.conversations import Place, list_conversations, owner_names, owners_named
+from gateway.store.conversations import (
+    Place,
+    find_anywhere,
+    list_conversations,
+    owner_names,
+    owners_named,
+)
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, find_conversation
 
@@ -52,6 +58,22 @@ def list_owned(
         found += page
         if after is None or len(found) == limit:
             return found
+
+
+def walk_chosen(
+    store: Store, ids: Sequence[str], owner: str | None, user: str
+) -> Iterator[ConversationRow]:
+    """The conversations of an owner (None: "local") that were named; where none was, all of an
+    owner's (None: everybody's). Tells how far it is; one that is gone meanwhile is passed."""
+    if ids:
+        chosen = [store.reading(find_named, owner or "local", user, id).id for id in ids]
+    else:
+        chosen = [one["id"] for one in store.reading(list_owned, owner, user)]
+    for number, id in enumerate(chosen, start=1):
+        conversation = store.reading(find_anywhere, id)
+        if conversation is not None:
+            yield conversation
+        tell_progress(number, len(chosen), "conversations")
 
 
 def tell_owners(store: Store, owner: str) -> None:
