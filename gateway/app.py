@@ -39,7 +39,7 @@ from gateway.jobs.bells import Bells
 from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, find_cautions, load_policies
 from gateway.settings import Settings
-from gateway.store.boots import begin_boot, end_boot, living, record_revision
+from gateway.store.boots import begin_boot, end_boot, is_running, living, record_revision
 from gateway.store.documents import keep_policy_documents
 from gateway.store.engine import Store
 from gateway.traces import build_traces
@@ -188,7 +188,7 @@ def warm_judge() -> None:
 async def _announce(context: Context) -> None:
     now_ms = context.clock.now_ms()
     ended = await context.store.write(
-        begin_boot, context.boot, os.getpid(), is_running=_is_running, now_ms=now_ms
+        begin_boot, context.boot, os.getpid(), is_running=is_running, now_ms=now_ms
     )
     if ended:
         log.warning("%d replies were cut off when the gateway last stopped", ended)
@@ -201,16 +201,6 @@ async def _announce(context: Context) -> None:
         log.info("%s", sentence)
     await context.store.write(keep_policy_documents, loaded.documents, now_ms)
     await context.store.write(record_revision, loaded.revision, _without_secrets(loaded), now_ms)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _without_secrets(loaded: LoadedPolicies) -> str:

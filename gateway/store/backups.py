@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from gateway.clock import iso
 from gateway.errors import ConfigurationError, Conflict, NotFound, StorageFailed
+from gateway.store.boots import is_running
 from gateway.store.tables import METADATA
 
 FORMAT = 1
@@ -324,18 +325,8 @@ def sweep(folder: Path) -> None:
     """Halves that a kill left: they hold what people said, and no date says when they go."""
     for path in folder.glob(".*.partial*"):
         named = _PARTIAL.match(path.name)
-        if named and not _is_running(int(named[1])):
+        if named and not is_running(int(named[1])):
             path.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def check_source(path: Path) -> Path:

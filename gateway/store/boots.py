@@ -6,6 +6,7 @@ saw no last event, and its retry is an ordinary retry.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from sqlalchemy import Connection, delete, insert, select
@@ -39,6 +40,17 @@ def begin_boot(
     connection.execute(delete(boots).where(boots.c.id.in_(over)))
     connection.execute(insert(boots).values(id=boot, pid=pid, beat_ms=now_ms))
     return abandon_dead(connection, living(connection), now_ms)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process of this number on this machine, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def living(connection: Connection) -> list[str]:
