@@ -16,13 +16,16 @@ from gateway.backends.base import Backend
 from gateway.backends.faults import FaultKind
 from gateway.flows import upkeep_rows as rows
 from gateway.flows.assignments import Assignment, ChapterAssignment, GistAssignment
+from gateway.flows.chapter_jobs import ChapterRows, load_chapter, save_chapter
 from gateway.flows.context import Context
+from gateway.flows.gist_jobs import GistRows, load_gist, save_gist
 from gateway.flows.migrate import plan_next_gist
 from gateway.flows.recorder import Recorder
 from gateway.flows.rounds import Counts, Draft, Failure, Offload, Rejected, Round
 from gateway.flows.stand_ins import condense_notes
-from gateway.flows.upkeep_rows import ChapterRows, GistRows, Held, Outcome
+from gateway.flows.upkeep_rows import Outcome
 from gateway.jobs import leases
+from gateway.jobs.leases import Held
 from gateway.jobs.rows import JobRow
 from gateway.prompts.span import span_lines
 from gateway.store.origins import Origin, find_origin
@@ -107,7 +110,7 @@ class Errands:
         return known.get(job.policy)
 
     async def _prepare_chapter(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
-        found = await self._ctx.store.read(rows.load_chapter, held.job)
+        found = await self._ctx.store.read(load_chapter, held.job)
         if found is None:
             await self.end_broken(held, "gone", "its span is gone")
             return None
@@ -119,11 +122,11 @@ class Errands:
             await self._park(held, "empty", "its span says nothing")
             return None
         stand_in = partial(_chapter_stand_in, work.lines, policy.chapters.length)
-        save = partial(rows.save_chapter, pks=found.pks, learns=policy.profile.learn)
+        save = partial(save_chapter, pks=found.pks, learns=policy.profile.learn)
         return _Task(held, policy, origin, work, stand_in, save)
 
     async def _prepare_gist(self, held: Held, policy: Policy, origin: Origin) -> _Task | None:
-        found = await self._ctx.store.read(rows.load_gist, held.job, origin, policy)
+        found = await self._ctx.store.read(load_gist, held.job, origin, policy)
         if found is None:
             await self.end_broken(held, "gone", "its chapters are gone")
             return None
@@ -136,7 +139,7 @@ class Errands:
         language = language_of("\n".join(found.notes))
         work = GistAssignment(found.notes, language, policy.gist.length, found.threads)
         stand_in = partial(_gist_stand_in, found, policy)
-        return _Task(held, policy, origin, work, stand_in, rows.save_gist)
+        return _Task(held, policy, origin, work, stand_in, save_gist)
 
     async def _play(self, task: _Task) -> None:
         """One round over the summarizers, and its end.

@@ -18,8 +18,8 @@ from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.errands import Errands, describe
 from gateway.flows.rounds import Counts, Offload
-from gateway.flows.upkeep_rows import Held
 from gateway.jobs import leases, queue
+from gateway.jobs.leases import Held
 from gateway.trail import Trail, following
 
 log = logging.getLogger("foldgate.upkeep")

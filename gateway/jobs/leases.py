@@ -6,6 +6,7 @@ The contract stands in queue.py: leases, conditional writes, clocks that jump. N
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Case, Connection, case, func, select, update
@@ -18,6 +19,14 @@ after a failure, so that no such work begins between the rounds of what nothing 
 
 ERROR_CHARS = 500
 """Characters kept of an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A leased job and its lease."""
+
+    job: JobRow
+    lease: str
 
 
 def claim(

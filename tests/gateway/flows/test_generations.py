@@ -16,14 +16,15 @@ from sqlalchemy import Connection, text
 from gateway.backends.base import Call, Completion
 from gateway.flows.assignments import GistAssignment
 from gateway.flows.folds import fold_if_due, plan_chapters
+from gateway.flows.gist_jobs import load_gist, save_gist
 from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_next_gist
 from gateway.flows.recorder import Recorder
 from gateway.flows.rounds import Counts, Draft, Rejected, Round
 from gateway.flows.states import Site
-from gateway.flows.upkeep_rows import Held, load_gist, save_gist
 from gateway.flows.views import ViewCache
 from gateway.jobs import leases
+from gateway.jobs.leases import Held
 from gateway.prompts.memory import CHAPTER_COST, FIXED_COST, GIST_COST, LEDGER_COST
 from gateway.store import chapter_entries, chapter_rows, fold_rows, gist_rows, ledger
 from gateway.store.fold_rows import FoldRow

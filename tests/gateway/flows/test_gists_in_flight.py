@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
+from gateway.flows.gist_jobs import save_gist
 from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import edit_chapter, edit_gist
 from gateway.flows.rounds import Draft
-from gateway.flows.upkeep_rows import Held, Outcome, save_failure, save_gist
+from gateway.flows.upkeep_rows import Outcome, save_failure
 from gateway.jobs import leases
+from gateway.jobs.leases import Held
 from gateway.store import chapter_rows, gist_rows
 from gateway.store.memory_report import read_memory
 from tests.gateway.flows.test_undone import POLICIES
