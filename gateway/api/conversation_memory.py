@@ -72,9 +72,16 @@ async def read_body(request: Request, id: str, *fields: str) -> Line:
     return read_object(await request.body(), fields)
 
 
-def _model_of(request: Request, id: str) -> Callable[[Connection], ConversationRow]:
-    scope = resolve_scope(request)
-    return lambda connection: find_in_scope(connection, scope, id)
+async def _read_edit(
+    request: Request, id: str, most_of: Callable[[PolicyFile, str], int]
+) -> tuple[str, bool]:
+    """(the owner's words, of as many characters as views of the conversation's model have room for,
+    whether they are wanted at once)."""
+    told = await read_body(request, id, "text", "now")
+    context, scope = context_of(request), resolve_scope(request)
+    conversation = await context.store.read(find_in_scope, scope, id)
+    most = most_of(context.policies.file, conversation.model)
+    return read_text(told, "text", most=most).strip(), read_flag(told, "now")
 
 
 def tell_part(part: str, id: str) -> Tell[Line | None]:
@@ -94,16 +101,12 @@ def tell_part(part: str, id: str) -> Tell[Line | None]:
 @router.patch("/chapters/{part}")
 async def edit_chapter(request: Request, id: str, part: str) -> Response:
     """`{"text", "now"?}`."""
-    told = await read_body(request, id, "text", "now")
-    conversation = await context_of(request).store.read(_model_of(request, id))
-    most = memory_edits.most_of_chapter(context_of(request).policies.file, conversation.model)
-    text = read_text(told, "text", most=most).strip()
+    text, now = await _read_edit(request, id, memory_edits.most_of_chapter)
 
     def change(connection: Connection, hand: Hand) -> None:
         memory_edits.edit_chapter(connection, hand, part, text)
 
-    tell = tell_part("chapters", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell_part("chapters", part), now=now)
 
 
 @router.delete("/chapters/{part}")
@@ -168,16 +171,12 @@ def _policy_of(file: PolicyFile, connection: Connection, hand: Hand) -> str:
 @router.patch("/gists/{part}")
 async def edit_gist(request: Request, id: str, part: str) -> Response:
     """`{"text", "now"?}`."""
-    told = await read_body(request, id, "text", "now")
-    conversation = await context_of(request).store.read(_model_of(request, id))
-    most = memory_edits.most_of_gist(context_of(request).policies.file, conversation.model)
-    text = read_text(told, "text", most=most).strip()
+    text, now = await _read_edit(request, id, memory_edits.most_of_gist)
 
     def change(connection: Connection, hand: Hand) -> None:
         memory_edits.edit_gist(connection, hand, part, text)
 
-    tell = tell_part("gists", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell_part("gists", part), now=now)
 
 
 @router.delete("/gists/{part}")
