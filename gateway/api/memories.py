@@ -1,6 +1,7 @@
 """/api/memories: what owners told about themselves, and their hand over it.
 
 A change enters a conversation's view at its next fold; `now` asks for one at its next user message.
+An edited fact has a new id and is found by those that it had too.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ async def edit(request: Request, id: str) -> Response:
     now_ms = context.clock.now_ms()
 
     def write(connection: Connection) -> bytes:
-        old = _find(connection, scope, id)
+        old = _find(connection, scope, id, to_change=True)
         new = profile_edits.edit_fact(
             connection,
             old,
@@ -138,7 +139,7 @@ async def undo(request: Request, id: str) -> Response:
     now = read_flag(read_object(await request.body(), ("now",)), "now")
 
     def write(connection: Connection) -> bytes:
-        fact = _find(connection, scope, id)
+        fact = _find(connection, scope, id, to_change=True)
         back = profile_edits.undo_edit(connection, fact, context.clock.now_ms())
         memory_edits.announce_fact(connection, back, now=now)
         return _told(connection, back)
@@ -156,14 +157,15 @@ async def erase(request: Request, id: str) -> Response:
     context = context_of(request)
     now = _read_now(request)
 
-    def write(connection: Connection) -> None:
-        fact = _find(connection, scope, id)
+    def write(connection: Connection) -> str:
+        fact = _find(connection, scope, id, to_change=True)
         memory_edits.delete_fact(connection, fact, context.clock.now_ms(), now=now)
+        return fact.id
 
-    await context.store.write(write)
+    deleted = await context.store.write(write)
     context.views.forget_memories()
     await context.store.checkpoint()
-    return json_response(dump_bytes({"id": id, "deleted": True}))
+    return json_response(dump_bytes({"id": deleted, "deleted": True}))
 
 
 def _read_about(told: dict[str, Any]) -> str | None:
@@ -184,8 +186,9 @@ async def _check(request: Request, scope: Scope, id: str) -> None:
     await context_of(request).store.read(_find, scope, id)
 
 
-def _find(connection: Connection, scope: Scope, id: str) -> ProfileRow:
-    found = profile_edits.find_fact(connection, owner_pks_in_scope(connection, scope), id)
+def _find(connection: Connection, scope: Scope, id: str, *, to_change: bool = False) -> ProfileRow:
+    pks = owner_pks_in_scope(connection, scope)
+    found = profile_edits.find_fact(connection, pks, id, to_change=to_change)
     if found is None:
         raise NotFound("There is no memory of this id.")
     return found

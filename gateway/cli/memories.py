@@ -142,7 +142,7 @@ def edit_command(
 ) -> None:
     """Say a fact in other words.
 
-    It is a new one, under a new id, in the place of the old.
+    It is a new one, under a new id, in the place of the old, and is found by both.
     """
     if text is None and about is None:
         raise click.UsageError("TEXT or --about must say what is to change.")
@@ -185,19 +185,21 @@ def delete_command(
     """
     now_ms = SystemClock().now_ms()
 
-    def write(connection: Connection) -> None:
-        delete_fact(connection, _find(connection, owner, user, id), now_ms, now=now)
+    def write(connection: Connection) -> str:
+        fact = _find(connection, owner, user, id)
+        delete_fact(connection, fact, now_ms, now=now)
+        return fact.id
 
     with opened_store(database_url) as store:
         fact = store.reading(_find, owner, user, id)
         if not yes:
             click.confirm(f"Delete “{speakable(fact.text)}” for good?", abort=True, err=True)
-        store.writing(write)
+        deleted = store.writing(write)
         store.checkpointing()
     if as_json:
-        print_json({"id": id, "deleted": True})
+        print_json({"id": deleted, "deleted": True})
     else:
-        click.echo(f"{id} is deleted", err=True)
+        click.echo(f"{deleted} is deleted", err=True)
 
 
 @memories_group.command("export")
@@ -230,7 +232,8 @@ def export_command(
 
 
 def _find(connection: Connection, owner: str, user: str, id: str) -> ProfileRow:
-    found = profile_edits.find_fact(connection, owners_named(connection, owner, user), id)
+    pks = owners_named(connection, owner, user)
+    found = profile_edits.find_fact(connection, pks, id, to_change=True)
     if found is None:
         raise NotFound(f"{owner} has no memory {id}")
     return found

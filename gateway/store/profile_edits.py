@@ -29,14 +29,51 @@ from gateway.store.transcript import ConversationRow, conversations
 
 
 def find_fact(
-    connection: Connection, owner_pks: Collection[int] | None, id: str
+    connection: Connection,
+    owner_pks: Collection[int] | None,
+    id: str,
+    *,
+    to_change: bool = False,
 ) -> ProfileRow | None:
-    """An active fact by its id, among these owners' (None: everybody's)."""
-    statement = select(*COLUMNS).where(profile_facts.c.id == id, profile_facts.c.state == "active")
+    """An active fact by its id or one that it had before it was edited, among these owners' (None:
+    everybody's).
+
+    to_change: raises Conflict where the id is of a fact whose place a learned one took, which its
+    owner may never have seen.
+    """
+    statement = select(*COLUMNS).where(profile_facts.c.id == id)
     if owner_pks is not None:
         statement = statement.where(profile_facts.c.owner_pk.in_(list(owner_pks)))
     row = connection.execute(statement).first()
-    return None if row is None else record(ProfileRow, row)
+    if row is None:
+        return None
+    steps = _followed(connection, record(ProfileRow, row))
+    if steps[-1].state != "active":
+        return None
+    if to_change and any(step.origin != "owner" for step in steps[1:]):
+        raise Conflict(
+            f"Something newer was learned in the place of this memory: {steps[-1].id}. Change that "
+            "one."
+        )
+    return steps[-1]
+
+
+def _followed(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
+    """A fact and what took its place, oldest first."""
+    steps = [fact]
+    while steps[-1].state == "replaced":
+        row = connection.execute(
+            select(*COLUMNS)
+            .where(
+                profile_facts.c.owner_pk == fact.owner_pk,
+                profile_facts.c.replaces_pk == steps[-1].pk,
+            )
+            .order_by(profile_facts.c.pk.desc())
+        ).first()
+        if row is None or row.pk in {step.pk for step in steps}:
+            break
+        steps.append(record(ProfileRow, row))
+    return steps
 
 
 def add_fact(

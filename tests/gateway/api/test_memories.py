@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import Connection
 
 from gateway.store import profile_learning
 from gateway.store.profile_learning import Told
@@ -86,12 +87,61 @@ async def test_a_fact_is_added_listed_found_edited_and_deleted(door: Door, text:
     new = await send(door, "PATCH", f"{PATH}/{made['id']}", {"text": f"{text} {text}"})
     assert (new.json()["text"], new.json()["about"]) == (f"{text} {text}", "my home")
     assert await texts(door) == [f"{text} {text}"]
-    assert (await door.get(f"{PATH}/{made['id']}")).status_code == 404
+    assert (await door.get(f"{PATH}/{made['id']}")).json() == new.json()
     back = await send(door, "POST", f"{PATH}/{new.json()['id']}/undo")
     assert (await texts(door), back.json()["text"]) == ([text], text)
     gone = await door.delete(f"{PATH}/{back.json()['id']}")
     assert gone.json() == {"id": back.json()["id"], "deleted": True}
     assert await texts(door) == []
+
+
+async def test_a_fact_is_found_by_the_ids_that_it_had(door: Door) -> None:
+    """As long as its owner alone changed it; where it is gone, so are they."""
+    first = (await add(door, "I live in Kyoto.", about="home"))["id"]
+    second = (await send(door, "PATCH", f"{PATH}/{first}", {"text": "I live in Nara."})).json()
+    third = (await send(door, "PATCH", f"{PATH}/{first}", {"text": "I live in Osaka."})).json()
+    assert await texts(door) == ["I live in Osaka."]
+    assert len({first, second["id"], third["id"]}) == 3
+    for old in (first, second["id"], third["id"]):
+        assert (await door.get(f"{PATH}/{old}")).json() == third
+    back = (await send(door, "POST", f"{PATH}/{first}/undo")).json()
+    assert (back["text"], await texts(door)) == ("I live in Nara.", ["I live in Nara."])
+    added = await add(door, "I live in Kobe.", about="home")
+    assert (await door.get(f"{PATH}/{first}")).json() == added
+    gone = await door.delete(f"{PATH}/{first}?now=true")
+    assert gone.json() == {"id": added["id"], "deleted": True}
+    assert await texts(door) == []
+    for old in (first, second["id"], third["id"], added["id"]):
+        for method in ("GET", "PATCH", "DELETE"):
+            answer = await send(door, method, f"{PATH}/{old}", {"text": "x"})
+            assert answer.status_code == 404
+
+
+async def test_what_was_learned_in_its_place_is_changed_by_its_own_id_alone(door: Door) -> None:
+    made = await add(door, "I live in Kyoto.", about="home")
+    row, nodes = door.store.writing(add_conversation, talk(1))
+    told, span = [Told("The user lives in Nara.", "home", nodes[0].pk)], [nodes[0].pk]
+    later = {"span": span, "now_ms": NOW}
+
+    def learn(connection: Connection) -> None:
+        # said after the owner wrote it
+        connection.exec_driver_sql("UPDATE messages SET created_ms = 4000000000000")
+        profile_learning.learn(connection, row.owner_pk, row.pk, told, **later)
+
+    door.store.writing(learn)
+    (learned,) = (await door.get(PATH)).json()["memories"]
+    assert learned["text"] == "The user lives in Nara."
+    assert (await door.get(f"{PATH}/{made['id']}")).json() == learned
+    for method, tail in (("PATCH", ""), ("DELETE", ""), ("POST", "/undo")):
+        body = {"text": "x"} if method == "PATCH" else None
+        refused = await send(door, method, f"{PATH}/{made['id']}{tail}", body)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (
+            409,
+            f"Something newer was learned in the place of this memory: {learned['id']}. Change "
+            "that one.",
+        )
+    assert await texts(door) == ["The user lives in Nara."]
+    assert (await door.delete(f"{PATH}/{learned['id']}")).status_code == 200
 
 
 @pytest.mark.parametrize(

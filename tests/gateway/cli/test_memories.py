@@ -16,6 +16,8 @@ def test_a_fact_is_added_listed_edited_and_deleted(run: Run, seeded: Seeded) -> 
     assert (made["text"], made["about"]) == ("京都に 住んでいます。👍", "home")
     new = json.loads(run("memories", "edit", made["id"], "В Казани", "--json").stdout)
     assert (new["text"], new["about"]) == ("В Казани", "home")
+    new = json.loads(run("memories", "edit", made["id"], "--about", "home", "--json").stdout)
+    assert new["text"] == "В Казани", "it is found by the id that it had"
     listed = run("memories", "list")
     assert listed.stdout.startswith(f"{new['id']}  ")
     assert listed.stdout.endswith("  home: В Казани\n")
