@@ -72,6 +72,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        # FastAPI's own spans and figures beside ours would look for an exporter at each request.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.context = context
     app.state.upkeep = upkeep

@@ -55,9 +55,16 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
     view = policy.view
     scale = ratio if view.unit == "tokens" else 1.0
     ceiling = view.ceiling * scale
-    messages = view.unit == "messages"
-    if room is not None and room > 0 and not messages:
+    if room is not None and room > 0 and view.unit != "messages":
         scale *= min(1.0, room * ratio / ceiling)
+    return _limits_at(policy, scale)
+
+
+@lru_cache(maxsize=1_024)
+def _limits_at(policy: Policy, scale: float) -> Limits:
+    """Kept: the same for each turn of nearly all conversations, and a tenth of what planning
+    costs where nothing is to be folded."""
+    view = policy.view
     bare = Limits(
         start=int(view.start * scale),
         ceiling=int(view.ceiling * scale),
@@ -68,7 +75,7 @@ def limits_of(policy: Policy, ratio: float, room: int | None = None) -> Limits:
         stack=policy.chapters.stack,
         gist_length=policy.gist.length,
         rolling=policy.memory == "rolling",
-        messages=messages,
+        messages=view.unit == "messages",
     )
     return _with_shares(policy, bare)
 

@@ -248,7 +248,7 @@ def _choose_entries(
 ) -> tuple[list[EntryRow], list[EntryRow], list[EntryRow]]:
     """(pinned, open, closed last), each in its order of time. known: the threads at the border,
     where they were read."""
-    if not room.own and not room.pins:
+    if not _has_ledger(connection, place, room):
         return [], [], []
     where = (connection, place.conversation_pk, place.head)
     told = ledger.pinned(*where, up_to_depth=border)
@@ -265,10 +265,15 @@ def _choose_entries(
     return pins, sorted(opened, key=_number), sorted(closed, key=_number)
 
 
+def _has_ledger(connection: Connection, place: Place, room: _LedgerRoom) -> bool:
+    """Whether there is room for entries, and any that might be shown."""
+    return bool(room.own or room.pins) and ledger.has_entries(connection, place.conversation_pk)
+
+
 def _most_of_ledger(connection: Connection, place: Place, room: _LedgerRoom) -> int:
     """What pins and threads cost at most: all that there are, within the budget, and the words
     that stand above them."""
-    if not room.own and not room.pins:
+    if not _has_ledger(connection, place, room):
         return 0
     where = (connection, place.conversation_pk, place.head)
     pins = ledger.pinned(*where, up_to_depth=place.head.depth)

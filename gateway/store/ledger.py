@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from gateway.store.ledger_rows import (
     ENTRY_COLUMNS,
@@ -25,8 +25,13 @@ from gateway.store.ledger_rows import (
     marks,
     state_of,
 )
+from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.transcript import Node
+
+_ANY = Prepared(
+    select(entries.c.pk).where(entries.c.conversation_pk == bindparam("conversation")).limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,12 @@ def all_entries(
     rows = _select(connection, conversation_pk, (), None)
     told = marks_of(connection, conversation_pk, rows)
     return [(row, told.get(row.pk, [])) for row in rows]
+
+
+def has_entries(connection: Connection, conversation_pk: int) -> bool:
+    """Whether the ledger of a conversation holds anything at all: a look that costs next to
+    nothing."""
+    return _ANY.first(connection, conversation=conversation_pk) is not None
 
 
 def _select(
