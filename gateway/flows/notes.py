@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.backends.lookups import Found
 from gateway.clock import iso
@@ -155,11 +156,12 @@ class Occasion:
 class Recalled:
     """What became of an occasion: the note, if there was anything to show, and how long the search
     took in seconds (None: nothing was searched). wants_index: a part of the past is not indexed
-    yet."""
+    yet. fault: why the search broke off; the question goes on without it."""
 
     note: NoteRow | None = None
     seconds: float | None = None
     wants_index: bool = False
+    fault: Exception | None = None
 
 
 def write_note(
@@ -173,10 +175,11 @@ def write_note(
     told = _told_lines(occasion, room)
     room -= sum(map(line_chars, told))
     began = monotonic()
-    passages = _search(connection, occasion, question, room)
+    passages, fault = _try_search(connection, occasion, question, room)
     recalled = Recalled(
         seconds=monotonic() - began if occasion.is_folded else None,
         wants_index=occasion.is_folded and not _is_indexed(connection, occasion),
+        fault=fault,
     )
     language = language_of(question) if passages else None
     lines = [passage_line(passage, language) for passage in passages]
@@ -233,6 +236,20 @@ def _is_indexed(connection: Connection, occasion: Occasion) -> bool:
     return index is not None and index.last_depth >= occasion.border
 
 
+def _try_search(
+    connection: Connection, occasion: Occasion, question: str, room: int
+) -> tuple[list[Passage], Exception | None]:
+    """What was found, or why nothing was: a search is an extra, and its fault is told after the
+    commit that stores the question (law 1). What the database refuses is raised: no commit
+    follows."""
+    try:
+        return _search(connection, occasion, question, room), None
+    except SQLAlchemyError:
+        raise
+    except Exception as fault:
+        return [], fault
+
+
 def _search(connection: Connection, occasion: Occasion, question: str, room: int) -> list[Passage]:
     if not occasion.is_folded:
         return []
@@ -259,6 +276,18 @@ def passage_line(passage: Passage, language: Language | None) -> Line:
     return Line(passage.text, str(passage.depth), iso(passage.created_ms)[:10], who)
 
 
-def index_past(connection: Connection, conversation_pk: int, fold: FoldRow) -> None:
-    """Index what a fold has taken out of the view, oldest first, as far as a turn can wait."""
-    search.index_path(connection, conversation_pk, fold.border_pk, limit=MOST_INDEXED)
+def index_past(connection: Connection, conversation_pk: int, fold: FoldRow) -> Exception | None:
+    """Index what a fold has taken out of the view, oldest first, as far as a turn can wait.
+
+    Returns why the words of those messages could not be read, as of a search: then nothing was
+    indexed. What the database refuses is raised.
+    """
+    try:
+        batch = search.gather(connection, conversation_pk, fold.border_pk, MOST_INDEXED)
+    except SQLAlchemyError:
+        raise
+    except Exception as fault:
+        return fault
+    if batch is not None:
+        search.add(connection, batch)
+    return None

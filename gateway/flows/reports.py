@@ -38,6 +38,11 @@ def tell_fold(ctx: Context, begun: Begun) -> None:
         ctx.meters.stand_ins_made("chapter", _MADE, news.chapters)
     if news.gists:
         ctx.meters.stand_ins_made("gist", _MADE, news.gists)
+    if news.fault is not None:
+        ctx.meters.recall_failed(setting.policy.name, "index")
+        log.error(
+            "what was folded could not be indexed", exc_info=news.fault, extra=_place(setting)
+        )
     if news.kind == "cut":
         log.warning(
             "a hard cut: %d characters left the view before their chapters were ready",
@@ -51,6 +56,13 @@ def tell_recall(ctx: Context, setting: Setting, recalled: Recalled) -> None:
     policy = setting.policy.name
     if recalled.seconds is not None:
         ctx.meters.recalled(policy, recalled.seconds)
+    if recalled.fault is not None:
+        ctx.meters.recall_failed(policy, "search")
+        log.error(
+            "the past could not be searched; the turn goes on without it",
+            exc_info=recalled.fault,
+            extra=_place(setting),
+        )
     if recalled.note is not None:
         ctx.meters.noted(policy, recalled.note.kind, recalled.note.chars)
 

@@ -73,12 +73,13 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class News:
     """What a commit folded. span: characters that left the view. chapters and gists: stand-ins
-    made on the spot for it."""
+    made on the spot for it. fault: why those characters could not be indexed."""
 
     kind: str
     span: int
     chapters: int
     gists: int
+    fault: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ def cut_view(
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
-    _index(connection, site, fold)
+    fault = _index(connection, site, fold)
     cut = _show(
         connection,
         begun.question,
@@ -244,7 +245,7 @@ def cut_view(
         most=int(room * ratio),
         attempt_pk=None if was_sent else begun.attempt_pk,
     )
-    return replace(cut, rest=begun.rest, news=_news(connection, site, begun.fold, fold))
+    return replace(cut, rest=begun.rest, news=_news(connection, site, begun.fold, fold, fault))
 
 
 def _check_there(connection: Connection, question: Question) -> None:
@@ -269,23 +270,30 @@ def _settle(
     place = (connection, question, setting, views, ground.site, fold, ground.ratio)
     if fold is None or fold is ground.fold:
         return _show(*place, rule=rule, is_cut=is_cut)
-    _index(connection, ground.site, fold)
+    fault = _index(connection, ground.site, fold)
     purge_unshown(connection, ground.site.conversation, ground.fold, fold, views)
     begun = _show(*place, rule=rule, is_cut=is_cut)
-    return replace(begun, news=_news(connection, ground.site, ground.fold, fold))
+    return replace(begun, news=_news(connection, ground.site, ground.fold, fold, fault))
 
 
-def _index(connection: Connection, site: Site, fold: FoldRow) -> None:
-    """What a new fold takes out of the view can be found from this turn on."""
+def _index(connection: Connection, site: Site, fold: FoldRow) -> Exception | None:
+    """What a new fold takes out of the view can be found from this turn on; else why it cannot."""
     recall = site.policy.recall
     if fold.border_depth > 0 and (recall.budget > 0 or recall.tool):
-        index_past(connection, site.conversation.pk, fold)
+        return index_past(connection, site.conversation.pk, fold)
+    return None
 
 
-def _news(connection: Connection, site: Site, before: FoldRow | None, fold: FoldRow) -> News:
+def _news(
+    connection: Connection,
+    site: Site,
+    before: FoldRow | None,
+    fold: FoldRow,
+    fault: Exception | None,
+) -> News:
     span = fold.border_cum - (before.border_cum if before else 0)
     made = gist_rows.count_stand_ins_of(connection, site.conversation.pk, site.now_ms)
-    return News(fold.kind, span, *made)
+    return News(fold.kind, span, *made, fault=fault)
 
 
 def site_of(begun: Begun, setting: Setting, head: Node, ratio: float, now_ms: int) -> Site:

@@ -56,6 +56,9 @@ class MemoryMeters(Registry):
         self._recall = self._histogram(
             "recall_seconds", "Searching the past for a message", _RECALL, "policy"
         )
+        self._recall_failed = self._counter(
+            "recall_failed", "Turns that went on without a step of recall", "policy", "step"
+        )
         self._lookups = self._counter(
             "lookups", "Questions to other sources by how they ended", "lookup", "outcome"
         )
@@ -114,6 +117,10 @@ class MemoryMeters(Registry):
     def recalled(self, policy: str, seconds: float) -> None:
         """The past was searched for a message, whether or not something was found."""
         self._recall(policy).observe(seconds)
+
+    def recall_failed(self, policy: str, step: Literal["index", "search"]) -> None:
+        """What a fold took out could not be indexed with it, or the past could not be searched."""
+        self._recall_failed(policy, step).inc()
 
     def lookup_ended(self, lookup: str, outcome: str, seconds: float) -> None:
         """A source answered (done) or failed; outcome: done, or a kind of failure."""

@@ -371,6 +371,51 @@ async def test_what_is_recalled_is_measured(house: House) -> None:
     assert (sample("foldgate_recall_seconds_count", {"policy": "small"}) or 0) >= 1
 
 
+async def test_a_search_that_breaks_off_fails_no_turn(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Law 1: the question is stored and answered; the fault is told and counted, not hidden."""
+    history = await told(house)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("no stemmer")
+
+    monkeypatch.setattr("gateway.flows.recollection.build_query", fail)
+    said = await talk(house, history, QUESTION)
+    assert said.text == f"Noted, {len(history) - 1}."
+    assert newest(said) == QUESTION
+    assert house.one("SELECT count(*) FROM messages WHERE role = 'user'") == len(history) // 2
+    (record,) = (record for record in caplog.records if "searched" in record.message)
+    assert record.exc_info is not None and "no stemmer" in str(record.exc_info[1])
+    labels = {"policy": "small", "step": "search"}
+    counted = house.ctx.meters.registry.get_sample_value("foldgate_recall_failed_total", labels)
+    assert counted == 1
+    monkeypatch.undo()
+    assert FACT in newest(await talk(house, history, f"Again: {QUESTION}"))
+
+
+async def test_a_past_whose_words_cannot_be_read_fails_no_fold(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    history: list[Say] = []
+    await talk(house, history, "Good morning.", FACT)
+
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("no stemmer")
+
+    monkeypatch.setattr("gateway.store.search.gather", fail)
+    await to_a_fold(house, history)
+    assert "what was folded could not be indexed" in caplog.messages
+    labels = {"policy": "small", "step": "index"}
+    counted = house.ctx.meters.registry.get_sample_value("foldgate_recall_failed_total", labels)
+    assert counted == 1
+    monkeypatch.undo()
+    await house.ctx.indexing.settle()
+    await talk(house, history, "And now?")
+    await house.ctx.indexing.settle()
+    assert FACT in newest(await talk(house, history, QUESTION))
+
+
 # -- other sources ---
 
 SOURCES = """
