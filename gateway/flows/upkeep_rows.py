@@ -45,8 +45,8 @@ def claim_due(
 ) -> list[Held]:
     """Lease what is due, after `choose` has named the backend of rows that have none yet.
 
-    A row whose span has a text already, made without a model, goes last: its further rounds may not
-    keep a span that nothing tells yet waiting until the ceiling cuts it.
+    A row whose span has a text already, made without a model, goes behind all that is due: its
+    further rounds may not keep a span that nothing tells yet waiting until the ceiling cuts it.
     """
     for row in queue.unassigned(connection, now_ms):
         origin = find_origin(connection, row.conversation_pk)

@@ -13,10 +13,6 @@ from sqlalchemy import Case, Connection, case, func, select, update
 
 from gateway.jobs.rows import CLOCK_SLACK_MS, JobRow, jobs, read_row
 
-SOON_MS = 90_000
-"""What comes due within this is waited for by work that can wait: longer than the first two waits
-after a failure, so that no such work begins between the rounds of what nothing tells yet."""
-
 ERROR_CHARS = 500
 """Characters kept of an error."""
 
@@ -43,9 +39,9 @@ def claim(
     and at most one a backend.
 
     blocked: backends whose rows wait, because a turn or another job of theirs is running; "" stands
-    for rows without a backend. spare: rows (by number) whose work can wait for all other work of
-    their backend, also for what comes due within `SOON_MS`: a call that has begun is not broken
-    off. Expired leases are reaped on the way.
+    for rows without a backend. spare: rows (by number) that go behind all other due rows of their
+    backend. What is due waits for nothing that is not, least of all for another row's wait after a
+    failure. Expired leases are reaped on the way.
     """
     _mend_clock(connection, now_ms, lease_ms)
     _reap(connection, now_ms)
@@ -58,26 +54,13 @@ def claim(
         )
         .order_by(jobs.c.attempts, jobs.c.run_at_ms, jobs.c.pk)
     )
-    awaited = _awaited(connection, now_ms, spare) if spare else set()
+    due = sorted(map(read_row, connection.execute(statement)), key=lambda row: row.pk in spare)
     taken: dict[str, JobRow] = {}
-    for found in connection.execute(statement):
-        row = read_row(found)
-        if row.pk in spare and awaited & {row.backend or "", ""}:
-            continue
+    for row in due:
         taken.setdefault(row.backend or "", row)
         if len(taken) == limit:
             break
     return [_lease(connection, row, lease, now_ms, lease_ms) for row in taken.values()]
-
-
-def _awaited(connection: Connection, now_ms: int, spare: Collection[int]) -> set[str]:
-    """The backends that other work than the spare one is about to ask; "" for any of them."""
-    soon = select(func.coalesce(jobs.c.backend, "")).where(
-        jobs.c.state == "queued",
-        jobs.c.run_at_ms <= now_ms + SOON_MS,
-        jobs.c.pk.not_in(list(spare)),
-    )
-    return set(connection.execute(soon.distinct()).scalars())
 
 
 def _lease(connection: Connection, row: JobRow, lease: str, now_ms: int, lease_ms: int) -> JobRow:

@@ -206,37 +206,39 @@ def test_what_a_dead_run_had_leased_is_due_again_at_the_next_start(
     assert take(connection, NOW + DELAY + 1, "boot_new.2") == ["dead"]
 
 
-def test_spare_work_waits_for_what_its_backend_is_about_to_do(
+def test_spare_work_goes_behind_all_that_is_due(
     connection: Connection, conversation_pk: int
 ) -> None:
     put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
-    put(connection, conversation_pk, "chapter:2", run_at_ms=NOW + leases.SOON_MS)
+    put(connection, conversation_pk, "chapter:2", run_at_ms=NOW + 1)
     spare = {row(connection, "chapter:1").pk}
 
-    assert take(connection, NOW, spare=spare) == [], "what is due in 90 s comes first"
-    assert take(connection, NOW - 1) == []
-    assert take(connection, NOW + leases.SOON_MS, spare=spare) == ["chapter:2"]
-    # while that runs its backend is blocked; nothing else is coming
-    assert take(connection, NOW + leases.SOON_MS, spare=spare, blocked=["glm"]) == []
-    assert take(connection, NOW + leases.SOON_MS, "l2", spare=spare) == ["chapter:1"]
+    assert take(connection, NOW + 1, spare=spare) == ["chapter:2"]
+    # while that runs its backend is blocked
+    assert take(connection, NOW + 1, spare=spare, blocked=["glm"]) == []
+    assert take(connection, NOW + 1, "l2", spare=spare) == ["chapter:1"]
 
 
-@pytest.mark.parametrize(
-    ("backend", "run_at_ms", "taken"),
-    [
-        ("grok", NOW + DELAY, ["chapter:1"]),  # another backend's work is no reason to wait
-        (None, NOW + DELAY, []),  # nobody knows yet whom it will ask
-        ("glm", NOW + leases.SOON_MS + 1, ["chapter:1"]),
-    ],
-)
-def test_spare_work_waits_for_nothing_else(
-    connection: Connection,
-    conversation_pk: int,
-    backend: str | None,
-    run_at_ms: int,
-    taken: list[str],
+@pytest.mark.parametrize("backend", ["glm", "grok", None])
+def test_spare_work_waits_for_nothing_that_is_not_due(
+    connection: Connection, conversation_pk: int, backend: str | None
 ) -> None:
     put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
-    put(connection, conversation_pk, "chapter:2", run_at_ms=run_at_ms, backend=backend)
+    put(connection, conversation_pk, "chapter:2", run_at_ms=NOW + 1, backend=backend)
     spare = {row(connection, "chapter:1").pk}
-    assert take(connection, NOW, spare=spare) == taken
+    assert take(connection, NOW, spare=spare) == ["chapter:1"]
+
+
+def test_a_wait_after_a_failure_holds_nothing_else_up(
+    connection: Connection, conversation_pk: int
+) -> None:
+    keys = ["chapter:1", "chapter:2"]
+    for key in keys:
+        put(connection, conversation_pk, key, run_at_ms=NOW)
+    spare = {row(connection, key).pk for key in keys}
+    assert take(connection, NOW, "l1", spare=spare) == ["chapter:1"]
+    job = row(connection, "chapter:1")
+    assert leases.postpone(connection, job.pk, "l1", NOW + DELAY, "echo", "judged out", NOW + 5)
+    # the caller finds spare what is due, so that the one that waits is not among them
+    spare.discard(job.pk)
+    assert take(connection, NOW + 6, "l2", spare=spare) == ["chapter:2"]
