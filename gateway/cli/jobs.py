@@ -117,8 +117,8 @@ def cancel_command(
 def retry_command(
     ids: tuple[str, ...], owner: str | None, user: str, database_url: str | None, as_json: bool
 ) -> None:
-    """Make work due now: what was given up begins anew. A running server takes it up within half a
-    minute."""
+    """Make work due now: what was given up begins anew. A running server takes it up within
+    seconds, once its backend is free."""
     _change(hand.retry, ids, owner, user, database_url, as_json)
 
 

@@ -19,7 +19,9 @@ from gateway.clock import Clock
 
 log = logging.getLogger("foldgate.bells")
 
-SWEEP_SECONDS = 30.0
+SWEEP_SECONDS = 5.0
+"""How soon work is begun that another program put in or made due, such as `foldgate jobs retry`: a
+look without a write, where nothing is due."""
 GRACE_SECONDS = 10.0
 
 
