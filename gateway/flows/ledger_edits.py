@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.hand import Hand
-from gateway.store import documents, ledger
+from gateway.flows.taught import bring_back, reword, withdraw, wordings
+from gateway.store import ledger
 from gateway.store.ledger_rows import (
     BY_OWNER,
     EntryRow,
@@ -19,14 +20,8 @@ from gateway.store.ledger_rows import (
     state_of,
 )
 from gateway.store.profile import ProfileRow
-from gateway.store.profile_ties import (
-    bring_back_memories,
-    entries_of,
-    memories_of,
-    withdraw_memories,
-)
-from gateway.store.shown import folds_showing
-from gateway.store.transcript import ConversationRow, conversations
+from gateway.store.profile_ties import entries_of
+from gateway.store.transcript import ConversationRow
 from gateway.store.wipes import tell_of_emptied
 
 ACTS: dict[str, MarkName] = {
@@ -68,7 +63,8 @@ def edit_entry(
     connection: Connection, hand: Hand, id: str, changes: dict[str, str | None]
 ) -> EntryRow:
     """An entry in other words: a new one in the place of the old, which stays readable. changes:
-    text, and what FIELDS names. What is pinned or closed stays so."""
+    text, and what FIELDS names. What is pinned or closed stays so. With a fact goes what the same
+    message taught the profile."""
     old = find_entry(connection, hand.conversation, id)
     state = _state(connection, hand, old)
     if state.deleted is not None:
@@ -92,7 +88,9 @@ def edit_entry(
         now_ms=hand.now_ms,
         **more,
     )
+    earlier = wordings(connection, hand, old)
     _mark(connection, hand, old, "superseded", new)
+    reword(connection, hand, earlier, old, new)
     for mark in (state.pinned, state.closed):
         if mark is not None:
             _copy(connection, hand, mark, new)
@@ -111,7 +109,7 @@ def delete_entry(connection: Connection, hand: Hand, id: str) -> list[str]:
     memories: list[str] = []
     if _state(connection, hand, row).deleted is None:
         _mark(connection, hand, row, "deleted")
-        memories = _withdraw(connection, hand, row)
+        memories = withdraw(connection, hand, row)
         tell_of_emptied(connection, hand.now_ms)
     hand.finish(connection)
     return memories
@@ -123,9 +121,11 @@ def delete_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> li
     memories: list[str] = []
     for row, marks in ledger.all_entries(connection, hand.conversation.pk):
         is_told = row.chapter_pk == chapter_pk and row.origin == "model"
-        if is_told and state_of(row, marks).deleted is None:
+        state = state_of(row, marks)
+        if is_told and state.deleted is None:
             _mark(connection, hand, row, "deleted", chapter_pk=chapter_pk)
-            memories += _withdraw(connection, hand, row)
+            if state.superseded is None or state.superseded.origin != "owner":
+                memories += withdraw(connection, hand, row)
     tell_of_emptied(connection, hand.now_ms)
     return memories
 
@@ -138,7 +138,7 @@ def restore_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> l
         if deleted is None or deleted.origin != "owner" or deleted.chapter_pk != chapter_pk:
             continue
         _mark(connection, hand, row, "undeleted", chapter_pk=chapter_pk)
-        memories += _bring_back(connection, hand, row, deleted)
+        memories += bring_back(connection, hand, row, deleted)
     return memories
 
 
@@ -156,26 +156,6 @@ def delete_told(connection: Connection, fact: ProfileRow, now_ms: int) -> bool:
             )
             was_pinned = was_pinned or state.pinned is not None
     return was_pinned
-
-
-def _withdraw(connection: Connection, hand: Hand, row: EntryRow) -> list[str]:
-    """The memories that go with an entry; with `now` from every view of their owner that shows
-    them, at its next user message."""
-    pks = [fact.pk for fact in memories_of(connection, row, hand.conversation.pk)]
-    if pks and hand.now:
-        owner = conversations.c.owner_pk == hand.conversation.owner_pk
-        owned = select(conversations.c.pk).where(owner)
-        showing = folds_showing(connection, owned, "profile", pks)
-        documents.ask_anew(connection, {one.conversation_pk for one in showing})
-    return withdraw_memories(connection, row, hand.conversation.pk, hand.now_ms)
-
-
-def _bring_back(connection: Connection, hand: Hand, row: EntryRow, deleted: MarkRow) -> list[str]:
-    """The memories that went with an entry; none where the entry went with a memory, which its
-    owner deleted for good."""
-    if deleted.origin == "profile":
-        return []
-    return bring_back_memories(connection, row, hand.conversation.pk, deleted.created_ms)
 
 
 def act(connection: Connection, hand: Hand, id: str, name: str) -> None:
@@ -210,7 +190,7 @@ def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
     if steps:
         _mark(connection, hand, row, _OPPOSITE[steps[-1].mark])
         if steps[-1].mark == "deleted":
-            _bring_back(connection, hand, row, steps[-1])
+            bring_back(connection, hand, row, steps[-1])
         hand.finish(connection)
         return row
     before = _edited_from(connection, hand, row)
@@ -221,8 +201,11 @@ def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
 
 def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | None) -> EntryRow:
     """The entry as it was before it was edited; pinned where its successor is."""
+    edited = ledger.entries_by_pk(connection, [] if new_pk is None else [new_pk])
+    for new in edited:
+        reword(connection, hand, wordings(connection, hand, new), new, old)
     _mark(connection, hand, old, "restored")
-    for new in ledger.entries_by_pk(connection, [] if new_pk is None else [new_pk]):
+    for new in edited:
         if _state(connection, hand, new).pinned is not None:
             _follow(connection, hand, old, "pinned", new.pk)
         _follow(connection, hand, new, "deleted", old.pk)
@@ -232,12 +215,7 @@ def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | 
 
 def _edited_from(connection: Connection, hand: Hand, row: EntryRow) -> EntryRow | None:
     """The entry whose place this one took by its owner's edit."""
-    for old, marks in ledger.all_entries(connection, hand.conversation.pk):
-        by_owner = [mark for mark in marks if mark.origin == "owner"]
-        newest = [m for m in by_owner if m.mark in ("superseded", "restored")]
-        if newest and newest[-1].mark == "superseded" and newest[-1].by_pk == row.pk:
-            return old
-    return None
+    return next(iter(wordings(connection, hand, row)[1:]), None)
 
 
 def _steps(marks: Sequence[MarkRow]) -> list[MarkRow]:

@@ -3,26 +3,34 @@ taught: what becomes of one becomes of the other. No function commits."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, select, update
 
-from gateway.store.ledger_rows import ENTRY_COLUMNS, EntryRow, entries
+from gateway.store.ledger_rows import ENTRY_COLUMNS, EntryRow, entries, marks
 from gateway.store.profile import (
     COLUMNS,
     ProfileRow,
     end_facts,
+    fold_text,
+    one_line,
     profile_facts,
     rows_by_pk,
     source_content,
 )
-from gateway.store.profile_edits import purge_deleted
+from gateway.store.profile_edits import edit_fact, purge_deleted
 from gateway.store.profile_learning import tells_same
 from gateway.store.rows import record
 from gateway.store.transcript import messages
 
 
-def memories_of(connection: Connection, entry: EntryRow, conversation_pk: int) -> list[ProfileRow]:
+def memories_of(
+    connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int
+) -> list[ProfileRow]:
     """The facts of the profile that the message of a ledger's fact taught in such words, or about
-    the same, whatever became of them; newest first. None for entries of another kind."""
+    the same, whatever became of them; newest first. None for entries of another kind. wordings:
+    the entry, then those whose place it took by its owner's edits."""
+    entry = wordings[0]
     if entry.kind != "fact" or entry.source_pk is None:
         return []
     content = connection.execute(
@@ -37,12 +45,14 @@ def memories_of(connection: Connection, entry: EntryRow, conversation_pk: int) -
     return [
         row
         for row in taught
-        if source_content(row) == content and tells_same(row, entry.text, entry.about)
+        if source_content(row) == content
+        and any(tells_same(row, told.text, told.about) for told in wordings)
     ]
 
 
 def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
-    """The other way round: the facts of the ledger, whatever became of them, oldest first."""
+    """The other way round: the facts of the ledger, whatever became of them, oldest first, and
+    what took their place by their owner's edits."""
     if fact.source is None:
         return []
     rows = connection.execute(
@@ -55,12 +65,53 @@ def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
         )
         .order_by(entries.c.pk)
     )
-    told = (record(EntryRow, row) for row in rows)
-    return [row for row in told if tells_same(fact, row.text, row.about)]
+    told = [record(EntryRow, row) for row in rows]
+    found = [row for row in told if tells_same(fact, row.text, row.about)]
+    edited = set(_edited_into(connection, fact.conversation_pk or 0, [row.pk for row in found]))
+    return [row for row in told if row in found or row.pk in edited]
+
+
+def _edited_into(connection: Connection, conversation_pk: int, pks: Sequence[int]) -> list[int]:
+    """The row numbers of the entries that took the place of these, step by step."""
+    found, fresh = list(pks), list(pks)
+    while fresh:
+        by = connection.execute(
+            select(marks.c.by_pk).where(
+                marks.c.conversation_pk == conversation_pk,
+                marks.c.entry_pk.in_(fresh),
+                marks.c.mark == "superseded",
+                marks.c.origin == "owner",
+                marks.c.by_pk.is_not(None),
+            )
+        ).scalars()
+        fresh = [pk for pk in by if pk not in found]
+        found += fresh
+    return found
+
+
+def reword_memories(
+    connection: Connection,
+    wordings: Sequence[EntryRow],
+    conversation_pk: int,
+    *,
+    says: EntryRow,
+    into: EntryRow,
+    now_ms: int,
+) -> list[ProfileRow]:
+    """Say what a ledger's fact taught as `into` says it; the facts that were so reworded, as they
+    were. What its owner has put into other words than those of `says` meanwhile stays."""
+    found = []
+    text, about = one_line(into.text), into.about
+    for fact in memories_of(connection, wordings, conversation_pk):
+        is_own = fact.origin == "owner" and fold_text(fact.text) != fold_text(says.text)
+        if fact.state == "active" and not is_own and (fact.text, fact.about) != (text, about):
+            edit_fact(connection, fact, text, about, now_ms)
+            found.append(fact)
+    return found
 
 
 def withdraw_memories(
-    connection: Connection, entry: EntryRow, conversation_pk: int, now_ms: int
+    connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, now_ms: int
 ) -> list[str]:
     """Delete what the message of a ledger's fact taught; the ids of the facts that stood.
 
@@ -68,7 +119,7 @@ def withdraw_memories(
     its place stands again.
     """
     found = [
-        row for row in memories_of(connection, entry, conversation_pk) if row.state != "deleted"
+        row for row in memories_of(connection, wordings, conversation_pk) if row.state != "deleted"
     ]
     end_facts(connection, [row.pk for row in found], "deleted", now_ms)
     stood = [row for row in found if row.state == "active"]
@@ -82,11 +133,12 @@ def withdraw_memories(
 
 
 def bring_back_memories(
-    connection: Connection, entry: EntryRow, conversation_pk: int, deleted_ms: int
+    connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, deleted_ms: int
 ) -> list[str]:
     """Undo `withdraw_memories` of the moment deleted_ms; the ids of the facts that stand again. One
     whose text no view shows any more has the words of the ledger."""
-    for row in memories_of(connection, entry, conversation_pk):
+    entry = wordings[0]
+    for row in memories_of(connection, wordings, conversation_pk):
         if (row.state, row.ended_ms) != ("deleted", deleted_ms):
             continue
         before = _behind(connection, row)
@@ -97,7 +149,7 @@ def bring_back_memories(
             connection.execute(
                 update(profile_facts)
                 .where(profile_facts.c.pk == row.pk)
-                .values(text=entry.text, about=entry.about, origin="model")
+                .values(text=entry.text, about=entry.about, origin=entry.origin)
             )
         return [row.id]
     return []

@@ -394,3 +394,39 @@ async def test_a_fact_of_one_ledger_that_goes_now_leaves_the_other_chats(house: 
     entry = house.store.writing(add)
     house.store.writing(ledger_edits.delete_entry, hand(house, "a", now=True), entry.id)
     assert "Kyoto" not in shown(await house.say("so", id="b"))
+
+
+async def test_a_fact_of_one_ledger_in_other_words_is_known_in_these_elsewhere(
+    house: House,
+) -> None:
+    await house.say("the word is ORCHID-7", "so?", id="a")
+    house.store.writing(learn, house, "a", "The word is ORCHID-7.")
+    chat, path = house.conversation("a"), house.path("a")
+
+    def add(connection: Connection) -> Any:
+        return ledger.add_entry(
+            connection,
+            chat.pk,
+            kind="fact",
+            text="The word is ORCHID-7.",
+            about="word",
+            source_pk=path[0].pk,
+            last_pk=path[1].pk,
+            last_depth=2,
+            origin="model",
+            now_ms=house.clock.ms,
+        )
+
+    entry = house.store.writing(add)
+    before = await house.say("hi there", id="b")
+    edit = (ledger_edits.edit_entry, hand(house, "a", now=True), entry.id)
+    house.store.writing(*edit, {"text": "The word was ORCHID-8."})
+    after = shown(await house.say("so", id="b"))
+    assert ("ORCHID-7" in shown(before), "ORCHID-7" in after, "ORCHID-8" in after) == (
+        True,
+        False,
+        True,
+    )
+    undo = (ledger_edits.undo_entry, hand(house, "a", now=True))
+    house.store.writing(*undo, house.rows("SELECT id FROM ledger_entries ORDER BY pk DESC")[0][0])
+    assert "ORCHID-7" in shown(await house.say("and", id="b"))

@@ -166,3 +166,75 @@ def test_a_chapter_takes_what_was_told_beside_it_along_and_gives_it_back(store: 
         assert (chat.known(), chat.told()) == ({first.text}, {first.text}), "not what went before"
         ledger_edits.undo_entry(connection, chat.hand(4), second.id)
         assert chat.told() == {first.text, second.text}
+
+
+NEW = [
+    "We moved to Nara last spring.",
+    "この春から奈良に引っ越した。",
+    "春天搬到了奈良。",
+    "봄에 나라로 이사했다.",
+    "Весной переехали в Нару.",
+    "Se mudó a Nara 🦌.",
+]
+
+
+@pytest.mark.parametrize(("three", "new"), list(zip(SIX, NEW, strict=True)))
+def test_a_fact_in_other_words_is_known_in_these(
+    store: Store, three: tuple[str, str, str], new: str
+) -> None:
+    said, home, cat = three
+    with store._writer.begin() as connection:
+        chat = Chat(connection, said, home, cat)
+        edit = {"text": new, "about": "address"}
+        edited = ledger_edits.edit_entry(connection, chat.hand(), chat.entries[0].id, edit)
+        assert chat.known() == {new, cat}
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == new]
+        assert (fact.about, fact.origin, fact.conversation_pk) == (
+            "address",
+            "owner",
+            chat.row.pk,
+        )
+        last = ledger_edits.edit_entry(connection, chat.hand(2), edited.id, {"text": f"{new}!"})
+        assert chat.known() == {f"{new}!", cat}
+        ledger_edits.delete_entry(connection, chat.hand(3), last.id)
+        assert chat.known() == {cat}
+        ledger_edits.undo_entry(connection, chat.hand(4), last.id)
+        assert chat.known() == {f"{new}!", cat}
+        ledger_edits.undo_entry(connection, chat.hand(5), last.id)
+        assert chat.known() == {new, cat}
+        ledger_edits.undo_entry(connection, chat.hand(6), edited.id)
+        assert chat.known() == {home, cat}
+
+
+def test_a_memory_takes_its_fact_of_the_ledger_along_in_whatever_words(store: Store) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, *SIX[0])
+        entry = chat.entries[0]
+        edited = ledger_edits.edit_entry(connection, chat.hand(), entry.id, {"text": NEW[0]})
+        last = ledger_edits.edit_entry(connection, chat.hand(), edited.id, {"text": NEW[1]})
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == last.text]
+        memory_edits.delete_fact(connection, fact, NOW + 2, now=False)
+        assert last.text not in chat.told()
+        assert chat.known() == {SIX[0][2]}
+
+
+def test_what_the_owner_said_in_the_profile_itself_stands(store: Store) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, *SIX[0])
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == SIX[0][1]]
+        profile_edits.edit_fact(connection, fact, "I left Kyoto.", fact.about, NOW)
+        edit = {"text": "The user lived in Kyoto."}
+        edited = ledger_edits.edit_entry(connection, chat.hand(), chat.entries[0].id, edit)
+        assert chat.known() == {"I left Kyoto.", SIX[0][2]}
+        ledger_edits.undo_entry(connection, chat.hand(2), edited.id)
+        assert chat.known() == {"I left Kyoto.", SIX[0][2]}
+
+
+def test_a_deleted_chapter_leaves_a_fact_in_its_owners_words(store: Store) -> None:
+    with store._writer.begin() as connection:
+        chat = Chat(connection, *SIX[0])
+        ledger_edits.edit_entry(connection, chat.hand(), chat.entries[0].id, {"text": NEW[0]})
+        gone = memory_edits.edit_chapter(connection, chat.hand(2), chat.chapter_id, "")
+        assert (len(gone), chat.known(), chat.told()) == (1, {NEW[0]}, {NEW[0]})
+        memory_edits.undo_chapter(connection, chat.hand(3), chat.chapter_id, None)
+        assert chat.known() == {NEW[0], SIX[0][2]}

@@ -1,0 +1,72 @@
+"""What a fact of a ledger taught the profile follows its owner's hand: it goes, comes back and is
+reworded with it. No function commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select
+
+from gateway.flows.hand import Hand
+from gateway.store import documents, ledger
+from gateway.store.ledger_rows import EntryRow, MarkRow
+from gateway.store.profile import ProfileRow
+from gateway.store.profile_ties import (
+    bring_back_memories,
+    memories_of,
+    reword_memories,
+    withdraw_memories,
+)
+from gateway.store.shown import folds_showing
+from gateway.store.transcript import conversations
+
+
+def wordings(connection: Connection, hand: Hand, row: EntryRow) -> list[EntryRow]:
+    """An entry, and those whose place it took by its owner's edits, newest first."""
+    before: dict[int, EntryRow] = {}
+    for old, marks in ledger.all_entries(connection, hand.conversation.pk):
+        by_owner = [mark for mark in marks if mark.origin == "owner"]
+        newest = [m for m in by_owner if m.mark in ("superseded", "restored")]
+        if newest and newest[-1].mark == "superseded" and newest[-1].by_pk is not None:
+            before[newest[-1].by_pk] = old
+    steps = [row]
+    while (old_row := before.get(steps[-1].pk)) is not None and old_row not in steps:
+        steps.append(old_row)
+    return steps
+
+
+def withdraw(connection: Connection, hand: Hand, row: EntryRow) -> list[str]:
+    """The memories that go with an entry."""
+    told = wordings(connection, hand, row)
+    _renew_others(connection, hand, memories_of(connection, told, hand.conversation.pk))
+    return withdraw_memories(connection, told, hand.conversation.pk, hand.now_ms)
+
+
+def reword(
+    connection: Connection, hand: Hand, told: Sequence[EntryRow], says: EntryRow, into: EntryRow
+) -> None:
+    """The memories that follow an edit from what `says` says to what `into` does. told: the
+    `wordings` of the entry."""
+    reworded = reword_memories(
+        connection, told, hand.conversation.pk, says=says, into=into, now_ms=hand.now_ms
+    )
+    _renew_others(connection, hand, reworded)
+
+
+def _renew_others(connection: Connection, hand: Hand, changed: Sequence[ProfileRow]) -> None:
+    """With `now` every view of their owner that shows these memories is renewed at its next user
+    message."""
+    if changed and hand.now:
+        owner = conversations.c.owner_pk == hand.conversation.owner_pk
+        owned = select(conversations.c.pk).where(owner)
+        showing = folds_showing(connection, owned, "profile", [fact.pk for fact in changed])
+        documents.ask_anew(connection, {one.conversation_pk for one in showing})
+
+
+def bring_back(connection: Connection, hand: Hand, row: EntryRow, deleted: MarkRow) -> list[str]:
+    """The memories that went with an entry; none where the entry went with a memory, which its
+    owner deleted for good."""
+    if deleted.origin == "profile":
+        return []
+    told = wordings(connection, hand, row)
+    return bring_back_memories(connection, told, hand.conversation.pk, deleted.created_ms)
