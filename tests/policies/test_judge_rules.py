@@ -175,6 +175,59 @@ def test_the_language_is_the_conversations(prose: str, source: str, wrong: bool)
     assert is_wrong_language(prose, _heard(source)) is wrong
 
 
+HARBOUR = (
+    "My sister Ada lives in Oslo and she is moving to Lima in March because of her job. The captain"
+    " Hartmann will carry her trunk on the Meridian, and it was 40 crowns a mile."
+)
+PUERTO = (
+    "Mi hermana Ada vive en Oslo y se muda a Lima en marzo por su trabajo en el puerto. El capitan"
+    " Hartmann lleva su baúl en el Meridian, pero no con la llave de la torre."
+)
+
+
+@pytest.mark.parametrize("source", [HARBOUR, PUERTO])
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "Es tut mir leid, aber ich kann dieses Gespräch über Ada, Oslo und Lima nicht fassen.",
+        "Je suis désolé, mais je ne peux pas résumer cet échange entre Ada, Oslo et Hartmann.",
+        "Het spijt me, maar ik kan dit gesprek over Ada, Oslo en Lima helaas niet samenvatten.",
+        "Przykro mi, ale nie mogę streścić rozmowy, w której jest Ada, Oslo, Lima i Hartmann.",
+        "Üzgünüm ama Ada, Oslo, Lima ve Hartmann hakkındaki bu konuşmayı maalesef özetleyemem.",
+        "Xin lỗi, tôi không thể tóm tắt cuộc trò chuyện này về Ada, Oslo, Lima và Hartmann.",
+        "Jag är ledsen, men jag kan inte sammanfatta samtalet om Ada, Oslo och Hartmann.",
+    ],
+)
+def test_names_of_the_source_hide_no_other_language(prose: str, source: str) -> None:
+    """The words written small are neither the source's nor its language's (0 to 1 of 8 to 12)."""
+    assert is_wrong_language(prose, _heard(source))
+
+
+@pytest.mark.parametrize(
+    ("prose", "source"),
+    [
+        # Hardly a word of the source, but English and Spanish small words.
+        (
+            "Relocation agreed; a skipper ships luggage for a fee that hardly anybody can pay.",
+            HARBOUR,
+        ),
+        (
+            "Mudanza acordada; un marino transporta el equipaje por un precio que nadie paga.",
+            PUERTO,
+        ),
+        # Five words written small are too few.
+        ("Ada packs linen, porcelain, spices, tobacco.", HARBOUR),
+        # German is one of the languages that were spoken.
+        (
+            "Ada zieht um, und der Kapitän nimmt ihre Truhe mit.",
+            f"{HARBOUR} Ada zieht um, und der Kapitän nimmt ihre schwere Truhe mit.",
+        ),
+    ],
+)
+def test_free_words_are_no_other_language(prose: str, source: str) -> None:
+    assert not is_wrong_language(prose, _heard(source))
+
+
 def test_english_is_told_by_its_commonest_words() -> None:
     assert is_english(ENGLISH)
     assert not is_english(SPANISH)
