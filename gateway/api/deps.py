@@ -17,7 +17,8 @@ from gateway.errors import BadRequest, NotFound, Unauthorized
 from gateway.flows.context import Context
 from gateway.settings import Settings
 from gateway.store import conversations
-from gateway.store.transcript import ConversationRow, find_conversation
+from gateway.store.callings import find_called
+from gateway.store.transcript import ConversationRow
 
 LOCAL = "local"
 _USER = re.compile(r"[A-Za-z0-9._:@+-]{1,256}")
@@ -118,14 +119,14 @@ def resolve_scope(request: Request) -> Scope:
 
 def find_in_scope(connection: Connection, scope: Scope, id: str) -> ConversationRow:
     """The conversation of that id (or client's alias). NotFound, in the same words, where it is
-    unknown and where it is another owner's."""
+    unknown and where it is another owner's; Conflict where several users of the owner call one so
+    and the request names none of them."""
     row: ConversationRow | None = None
     if _ID.fullmatch(id):
         if scope.owner is None:
             row = conversations.find_anywhere(connection, id)
         else:
-            for owner_pk in owner_pks_in_scope(connection, scope) or ():
-                row = row or find_conversation(connection, owner_pk, id)
+            row = find_called(connection, scope.owner.name, scope.owner.user, id)
     if row is None:
         raise NotFound("There is no conversation of this id.")
     return row

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from gateway.cli.options import speakable, tell_progress
 from gateway.errors import NotFound
+from gateway.store.callings import find_called
 from gateway.store.conversations import (
     Place,
     find_anywhere,
@@ -18,7 +19,7 @@ from gateway.store.conversations import (
     owners_named,
 )
 from gateway.store.engine import Store
-from gateway.store.transcript import ConversationRow, find_conversation
+from gateway.store.transcript import ConversationRow
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,12 +37,12 @@ def owner_options(command: F) -> F:
 
 
 def find_named(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:
-    """An owner's conversation by Foldgate's id or the client's. NotFound where there is none."""
-    found = None
-    for owner_pk in owners_named(connection, owner, user):
-        found = found or find_conversation(connection, owner_pk, id)
+    """An owner's conversation by Foldgate's id or the client's. NotFound where there is none,
+    Conflict where several of the owner's users call one so and none of them is named."""
+    found = find_called(connection, owner, user, id)
     if found is None:
-        raise NotFound(f"{owner} has no conversation {id}")
+        of_whom = f"{owner}'s user {user}" if user else owner
+        raise NotFound(f"{of_whom} has no conversation {id}")
     return found
 
 

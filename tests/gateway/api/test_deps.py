@@ -73,3 +73,29 @@ async def test_a_user_that_no_header_may_carry(door: Door, value: str) -> None:
 async def test_a_user_as_clients_send_it(door: Door, user: str) -> None:
     answer = await door.get("/v1/models", x_librechat_user_id=user)
     assert answer.status_code == 200
+
+
+async def test_what_several_users_call_so_is_nobodys_without_its_user(opened: Opener) -> None:
+    """The newest of them was shown, and deleted."""
+    async with opened(keys={"ka": "ada"}) as door:
+        hers, his = (
+            door.store.writing(add_conversation, talk(1), owner="ada", user=user, alias="X")[0]
+            for user in ("mia", "bob")
+        )
+        for path in ("", "/messages", "/memory", "/documents"):
+            answer = await door.get(f"/api/conversations/X{path}", "ka")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (
+                409,
+                "ambiguous_conversation",
+            )
+        answer = await door.delete("/api/conversations/X", "ka")
+        assert answer.status_code == 409
+        told = answer.json()["error"]["message"]
+        assert f"bob ({his.id}), mia ({hers.id})" in told
+
+        named = await door.get("/api/conversations/X", "ka", x_foldgate_user="mia")
+        assert named.json()["id"] == hers.id
+        gone = await door.delete("/api/conversations/X", "ka", x_foldgate_user="bob")
+        assert gone.json() == {"id": his.id, "deleted": True}
+        # now that one user alone calls one so, the key finds it
+        assert (await door.get("/api/conversations/X", "ka")).json()["id"] == hers.id
