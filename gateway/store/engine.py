@@ -155,11 +155,13 @@ class Store:
         self.url = url
         self.siblings: Callable[[], int] = lambda: 0
         """How many turns run now: among many a write waits a moment for others to join it."""
-        self._writer = build_engine(url, synchronous=synchronous, pool_size=1, write=True)
+        # One connection for the queue, which keeps it, and one for whoever writes beside it.
+        self._writer = build_engine(url, synchronous=synchronous, pool_size=2, write=True)
         self._reader = build_engine(url, synchronous=synchronous, pool_size=READERS, write=False)
         self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="store-write")
+        self._held: Connection | None = None
         self._queue = WriteQueue(
-            self._transaction, _telling, self._write_thread, lambda: self.siblings()
+            self._held_transaction, _telling, self._write_thread, lambda: self.siblings()
         )
         self._read_threads = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
 
@@ -221,6 +223,21 @@ class Store:
         with _telling(), self._writer.begin() as connection:
             yield connection
 
+    @contextmanager
+    def _held_transaction(self) -> Iterator[Connection]:
+        """As _transaction, on a connection that is kept: taking one from the pool and giving it
+        back costs as much as a turn's statements. After any error it is given back."""
+        with _telling():
+            connection = self._held or self._writer.connect()
+            self._held = None
+            try:
+                with connection.begin():
+                    yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._held = connection
+
     def reading(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -255,5 +272,7 @@ class Store:
         self._queue.flush()
         self._write_thread.shutdown(wait=True)
         self._read_threads.shutdown(wait=True)
+        if self._held is not None:
+            self._held.close()
         self._writer.dispose()
         self._reader.dispose()

@@ -212,17 +212,18 @@ def test_a_locked_database_is_waited_for_not_failed_at_once(house: House) -> Non
 
 
 async def test_a_full_database_says_so_stores_nothing_and_recovers(house: House) -> None:
-    def limit(pages: int) -> None:
-        raw = house.store._writer.raw_connection()
-        raw.cursor().execute(f"PRAGMA max_page_count={pages}")
-        raw.close()
+    def set_limit(connection: Connection, pages: int) -> None:
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+
+    async def limit(pages: int) -> None:
+        await house.store.write(set_limit, pages)  # on the connection that turns are written on
 
     await house.say("Ahoy!", id="c")
-    limit(1)  # SQLite takes the pages that there are
+    await limit(1)  # SQLite takes the pages that there are
     with pytest.raises(StorageFailed, match="full"):
         await house.say("灯台" * 100_000, id="c")
     assert [role for role, _ in house.told("c")] == ["user", "assistant"]
-    limit(2**30)
+    await limit(2**30)
     await house.say("灯台" * 100_000, id="c")
     assert [role for role, _ in house.told("c")] == ["user", "assistant"] * 2
 
