@@ -41,8 +41,10 @@ from gateway.store.attempts import abandon_attempt, abandon_unsettled
 from policies.budget import (
     RATIO_LEAST,
     estimate_tokens,
+    limits_of,
     output_room,
 )
+from policies.recall.room import can_search
 from policies.routing import FALLBACK
 from policies.schema import Tier
 
@@ -54,6 +56,8 @@ T = TypeVar("T")
 # if the backend can.
 COUNT_ABOVE = 0.75
 _CUTS = 3
+_USUAL_RATIO = 3.0
+"""Characters per token of a common text."""
 GONE = "the client left"
 
 
@@ -235,7 +239,11 @@ def _offer_search(backend: Backend, begun: Begun, incoming: Incoming) -> Begun:
 
 def may_search(backend: Backend, setting: Setting, params: dict[str, Any]) -> bool:
     """Whether a model that is called with these parameters may search a past that is folded."""
-    if not setting.policy.recall.tool or not allows_tools(params):
+    policy = setting.policy
+    # By the policy alone: what a conversation learns of its tokens takes no tools away again.
+    if not policy.recall.tool or not can_search(policy.recall, limits_of(policy, _USUAL_RATIO)):
+        return False
+    if not allows_tools(params):
         return False
     return "tools" not in backend.dropped_params(with_tools(params))
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from policies.budget import find_narrowed
-from policies.schema import PolicyFile, find_waiting
+from policies.budget import find_narrowed, limits_of
+from policies.recall.room import ONE_SEARCH, between_folds, can_search
+from policies.schema import Policy, PolicyFile, find_waiting
+
+_RATIO = 3.0
+"""Characters per token of a common text: what a view in tokens is reckoned with."""
 
 
 def find_cautions(file: PolicyFile) -> list[str]:
@@ -13,6 +17,17 @@ def find_cautions(file: PolicyFile) -> list[str]:
         *(
             f"policies.{name}.{sentence}"
             for name, policy in file.policies.items()
-            for sentence in find_narrowed(policy)
+            for sentence in (*find_narrowed(policy), *_find_unsearched(policy))
         ),
+    ]
+
+
+def _find_unsearched(policy: Policy) -> list[str]:
+    recall, limits = policy.recall, limits_of(policy, _RATIO)
+    if not recall.tool or can_search(recall, limits):
+        return []
+    return [
+        f"recall.tool is on, but from one fold to the next notes and searches may cost "
+        f"{between_folds(recall, limits):,} characters together (recall.between_folds, and a third "
+        f"of view.headroom) and one search takes {ONE_SEARCH:,}: no model is offered it"
     ]

@@ -37,7 +37,7 @@ version: 1
 backends: {glm: {kind: llama_cpp, url: "http://127.0.0.1:8080"}}
 policies:
   fold:
-    recall: {budget: 9_000}
+    recall: {budget: 9_000, between_folds: 599, tool: true}
     ledger: {length: 4_000}
     ttl: 365d
 models: {chat: {tiers: [{backend: glm, policy: fold}]}}
@@ -54,6 +54,9 @@ def test_cautions_are_told_and_fail_nothing(tmp_path):
         "policies.fold.ttl has no effect yet",
         "policies.fold.recall.budget 9,000 is above recall.between_folds",
         "policies.fold.ledger.length 4,000 is more than a tenth",
+        "policies.fold.recall.tool is on, but from one fold to the next notes and searches may "
+        "cost 599 characters together (recall.between_folds, and a third of view.headroom) and one "
+        "search takes 600: no model is offered it",
     )
     assert len(told["cautions"]) == len(starts)
     assert all(one.startswith(start) for one, start in zip(told["cautions"], starts, strict=True))

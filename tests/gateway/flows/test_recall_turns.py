@@ -265,3 +265,41 @@ async def test_the_next_prompt_is_foreseen_with_the_tools_that_it_will_have(hous
     await ask(house, history, "Hello.", id="c")
     assert "tools" not in house.local.calls[-1].params
     assert seen[-1].params["tools"] == list(TOOLS)
+
+
+NARROW = """
+    view: {start: 5000, ceiling: 7000, headroom: 2500, keep: 1000}
+    chapters: {split: 3000, length: 100, stack: 600}
+    gist: {length: 150}
+"""
+
+
+async def test_notes_leave_room_for_a_search_in_a_small_view(tmp_path: Path) -> None:
+    """A third of 2,500 are 833: notes have 233 of them."""
+    text = POLICIES.replace(SMALL, NARROW).replace("budget: 0, tool", "budget: 400, tool")
+    house = House(tmp_path, text)
+    try:
+        history = await told(house, id="c")
+        question = "Where did I say that the brass key of the lighthouse lies?"
+        for at in range(3):
+            await ask(house, history, f"{question} {at}", text_deltas("Hm."), id="c")
+        assert 0 < house.one("SELECT sum(chars) FROM notes") <= 233
+        await ask(house, history, "Where is it?", FOUND, ANSWER, id="c")
+        answered = last(house)[-1]
+        assert answered["role"] == "tool"
+        assert "error" not in answered["content"]
+        assert house.one("SELECT sum(chars) FROM notes") <= 833
+    finally:
+        house.store.close()
+
+
+async def test_no_tools_where_no_search_could_be_answered(tmp_path: Path) -> None:
+    """A third of 1,700 are 566, and one search with its answer takes 600."""
+    text = POLICIES.replace(SMALL, NARROW.replace("2500", "1700"))
+    house = House(tmp_path, text)
+    try:
+        history = await told(house, id="c")
+        await ask(house, history, "Where is it?", text_deltas("Hm."), id="c")
+        assert "tools" not in house.local.calls[-1].params
+    finally:
+        house.store.close()

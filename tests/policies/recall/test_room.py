@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.recall.room import between_folds, notes_room
+from policies.recall.room import between_folds, can_search, notes_room, search_reserve
 from policies.schema import Recall
 from policies.values import Limits
 
@@ -70,3 +70,38 @@ def test_no_notes_bring_a_view_above_its_start_or_beyond_a_budget(budget, betwee
     assert 0 <= room <= budget
     assert room == 0 or spent + room <= min(between, 5_666)
     assert room == 0 or total + room <= 48_000
+
+
+SEARCHING = Recall(tool=True)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "reserve", "why"),
+    [
+        (56_000, 2_833, "half of 5,666"),
+        (14_000, 708, "half of 1,416"),
+        (10_000, 600, "of 1,011: what one search and its answer take"),
+        (5_000, 505, "all of what a third of 1,517 leaves: none can be answered"),
+    ],
+)
+def test_a_part_of_what_may_be_gathered_is_kept_for_the_model_s_own_searches(ceiling, reserve, why):
+    assert search_reserve(SEARCHING, limits(ceiling)) == reserve, why
+    assert search_reserve(Recall(), limits(ceiling)) == 0
+    assert can_search(SEARCHING, limits(ceiling)) is (ceiling > 5_000)
+    assert not can_search(Recall(), limits(ceiling))
+
+
+def test_notes_leave_the_reserve_alone():
+    narrow = limits(10_000)
+    # 1,011 - 600
+    assert notes_room(SEARCHING, narrow, total=1_000, spent=0) == 411
+    assert notes_room(SEARCHING, narrow, total=1_000, spent=411) == 0
+    assert notes_room(SEARCHING, limits(), total=40_000, spent=2_000) == 833
+
+
+@given(st.integers(0, 20_000), st.integers(1_000, 200_000), st.integers(0, 9_000))
+def test_notes_never_take_what_searches_are_kept(between, ceiling, spent):
+    recall = Recall(between_folds=between, tool=True)
+    most = between_folds(recall, limits(ceiling))
+    room = notes_room(recall, limits(ceiling), total=0, spent=spent)
+    assert room == 0 or spent + room + search_reserve(recall, limits(ceiling)) <= most
