@@ -9,7 +9,7 @@ import click
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from gateway.cli.options import database_option, json_option, print_json, settings_of
+from gateway.cli.options import counted, database_option, json_option, print_json, settings_of
 from gateway.clock import SystemClock, iso
 from gateway.errors import ConfigurationError
 from gateway.store.backups import (
@@ -24,7 +24,9 @@ from gateway.store.backups import (
 from gateway.store.engine import Store
 from policies.schema import parse_duration
 
-_folder = click.Path(exists=True, file_okay=False, path_type=Path)
+_folder = click.argument(
+    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False
+)
 
 
 class Duration(click.ParamType[int]):
@@ -130,11 +132,16 @@ def _choose(to: Path | None, source: Path, now_ms: int) -> tuple[Path, bool]:
 
 def tell_size(manifest: Manifest) -> str:
     """A backup in few words."""
-    counts = manifest.counts
-    return (
-        f"{manifest.bytes / 1e6:,.1f} MB, {counts.get('messages', 0):,} messages in "
-        f"{counts.get('conversations', 0):,} conversations, revision {manifest.revision}"
-    )
+    counts, size = manifest.counts, manifest.bytes
+    messages = counted(counts.get("messages", 0), "message")
+    conversations = counted(counts.get("conversations", 0), "conversation")
+    told = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+    return f"{told}, {messages} in {conversations}, revision {manifest.revision}"
+
+
+def _choose_folder(folder: Path | None, database_url: str | None) -> Path:
+    """The folder that was named, else the one beside the database, which may not be there yet."""
+    return folder or database_path(database_url).parent / FOLDER
 
 
 def _tell_gone(gone: list[Path]) -> None:
@@ -143,12 +150,17 @@ def _tell_gone(gone: list[Path]) -> None:
 
 
 @backup_group.command("list")
-@click.argument("folder", type=_folder)
+@_folder
+@database_option
 @json_option
-def list_command(folder: Path, as_json: bool) -> None:
-    """List the backups of a folder, oldest first. Does not read the copies themselves."""
+def list_command(folder: Path | None, database_url: str | None, as_json: bool) -> None:
+    """List the backups of a folder (backups/ beside the database), oldest first.
+
+    Does not read the copies themselves.
+    """
     now_ms = SystemClock().now_ms()
-    found = list_backups(folder)
+    folder = _choose_folder(folder, database_url)
+    found = list_backups(folder) if folder.is_dir() else []
     if as_json:
         print_json(
             {
@@ -170,20 +182,23 @@ def list_command(folder: Path, as_json: bool) -> None:
         until = iso(one.manifest.expires_ms)
         state = f"EXPIRED {until}" if one.manifest.expires_ms <= now_ms else f"expires {until}"
         click.echo(f"{one.path}  {tell_size(one.manifest)}, {state}")
-    click.echo(f"{len(found)} backups", err=True)
+    click.echo(f"{counted(len(found), 'backup')} in {folder}", err=True)
 
 
 @backup_group.command("prune")
-@click.argument("folder", type=_folder)
+@_folder
+@database_option
 @json_option
-def prune_command(folder: Path, as_json: bool) -> None:
-    """Remove the backups of a folder that have expired, and halves that a kill left."""
-    gone = prune(folder, now_ms=SystemClock().now_ms())
+def prune_command(folder: Path | None, database_url: str | None, as_json: bool) -> None:
+    """Remove the backups of a folder (backups/ beside the database) that have expired, and halves
+    that a kill left."""
+    folder = _choose_folder(folder, database_url)
+    gone = prune(folder, now_ms=SystemClock().now_ms()) if folder.is_dir() else []
     if as_json:
         print_json({"removed": [str(path) for path in gone]})
         return
     _tell_gone(gone)
-    click.echo(f"{len(gone)} backups removed", err=True)
+    click.echo(f"{counted(len(gone), 'backup')} removed", err=True)
 
 
 @backup_group.command("restore")

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from gateway.cli.options import (
     OutputFile,
+    counted,
     database_option,
     json_option,
     opened_store,
@@ -21,18 +22,19 @@ from gateway.cli.options import (
 )
 from gateway.cli.selection import find_named, list_owned, owner_options, tell_owners
 from gateway.clock import SystemClock
-from gateway.errors import ConfigurationError
+from gateway.errors import ConfigurationError, NotFound
 from gateway.policy_file import load_policies
 from gateway.store.conversations import (
     delete_conversation,
     describe_conversation,
+    find_anywhere,
     read_page,
     render_page,
 )
 from gateway.store.export import export_lines
 from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
-from gateway.store.transcript import node_by_pk
+from gateway.store.transcript import ConversationRow, node_by_pk, owner_by_pk
 
 _LINE = 200
 _PROMPTS = 20
@@ -59,11 +61,12 @@ def list_command(
         print_json({"conversations": found})
         return
     for one in found:
+        messages = counted(one["messages"], "message")
         click.echo(
-            f"{one['id']}  {one['updated_at']}  {one['messages']:>6,} messages  "
+            f"{one['id']}  {one['updated_at']}  {messages:>15}  "
             f"{one['chars']:>10,} characters  {'  '.join([one['model'], *one['aliases']])}"
         )
-    click.echo(f"{len(found)} conversations of {owner}", err=True)
+    click.echo(f"{counted(len(found), 'conversation')} of {owner}", err=True)
 
 
 @conversations_group.command("show")
@@ -140,54 +143,51 @@ def _print_memory(memory: dict[str, Any]) -> None:
         click.echo(
             f"chapter of {chapter['source_chars']:,} characters ({chapter['origin']}): "
             f"{speakable(chapter['text'])[:_LINE]}",
-            err=True,
         )
     for part in ("facts", "claims", "threads", "quotes"):
         for entry in memory[part]:
             if entry["on_path"] and entry["state"] in ("valid", "open"):
                 pinned = ", pinned" if entry["pinned"] else ""
-                click.echo(f"{entry['kind']}{pinned}: {speakable(entry['text'])[:_LINE]}", err=True)
+                click.echo(f"{entry['kind']}{pinned}: {speakable(entry['text'])[:_LINE]}")
     for fact in memory["profile"]:
-        click.echo(f"of its owner: {speakable(fact['text'])[:_LINE]}", err=True)
+        click.echo(f"of its owner: {speakable(fact['text'])[:_LINE]}")
     for document in memory["documents"]:
-        click.echo(
-            f"document {speakable(document['name'])}: {document['chars']:,} characters", err=True
-        )
+        click.echo(f"document {speakable(document['name'])}: {document['chars']:,} characters")
     route = f", is sent to {memory['route']}" if memory["route"] else ""
-    click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}", err=True)
+    click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}")
     if (move := memory["migration"]) is not None:
         click.echo(
             f"moves to {move['backend']} ({move['policy']}): {move['ready']} of {move['total']} "
             f"texts ready for {move['backlog_chars']:,} characters",
-            err=True,
         )
     for view in memory["views"]:
         click.echo(
             f"view of {view['policy']}: memory {view['memory_chars']:,}, "
             f"verbatim {view['verbatim_chars']:,}, debt {view['debt_chars']:,} characters",
-            err=True,
         )
     waiting = [job for job in memory["jobs"] if job["state"] != "done"]
-    click.echo(
-        f"{len(memory['quarantine'])} outputs in quarantine, {len(waiting)} jobs waiting", err=True
-    )
+    quarantined = counted(len(memory["quarantine"]), "output")
+    click.echo(f"{quarantined} in quarantine, {counted(len(waiting), 'job')} waiting")
 
 
 def _print_prefix(turns: list[dict[str, Any]]) -> None:
     """A line for each of the newest prompts, oldest first."""
     for turn in reversed(turns):
-        moved = f", moved by {turn['moved_by']}" if turn["moved_by"] else ""
-        if turn["moved_at"] is not None:
-            moved += f" at message {turn['moved_at'] + 1}"
-        click.echo(
-            f"prompt of {turn['prompt_tokens'] or '?'} tokens on {turn['backend']}: "
-            f"{_percent(turn['reused'])} used again, {_percent(turn['expected'])} expected{moved}",
-            err=True,
-        )
+        tokens = turn["prompt_tokens"]
+        size = "an unknown number of" if tokens is None else f"{tokens:,}"
+        click.echo(f"prompt of {size} tokens on {turn['backend']}: {_tell_reuse(turn)}")
 
 
-def _percent(share: float | None) -> str:
-    return "?" if share is None else f"{share:.0%}"
+def _tell_reuse(turn: dict[str, Any]) -> str:
+    """What was used again, what should have been and what moved it, as far as it is known."""
+    shares = ((turn["reused"], "used again"), (turn["expected"], "expected"))
+    told = [f"{share:.0%} {what}" for share, what in shares if share is not None]
+    if turn["moved_by"] == "new":
+        told.insert(0, "the first there")
+    elif turn["moved_by"]:
+        at = "" if turn["moved_at"] is None else f" at message {turn['moved_at'] + 1:,}"
+        told.append(f"moved by {turn['moved_by']}{at}")
+    return ", ".join(told) or "nothing is known of what was used again"
 
 
 @conversations_group.command("export")
@@ -214,7 +214,7 @@ def export_command(
     if as_json:
         print_json({"id": id, "file": str(out), "lines": lines})
     else:
-        click.echo(f"{lines} lines written", err=True)
+        click.echo(f"{counted(lines, 'line')} written", err=True)
 
 
 def _export(connection: Connection, owner: str, user: str, id: str, out: Path | None) -> int:
@@ -254,12 +254,16 @@ def delete_command(
     elsewhere = _backends_elsewhere(policies)
     with opened_store(database_url) as store:
         conversation = store.reading(find_named, owner, user, id)
+        whose = f"{conversation.id} of {store.reading(_tell_owner, conversation)}"
         if not yes:
-            click.confirm(f"Delete {conversation.id} for good?", abort=True, err=True)
+            said = counted(store.reading(_count_messages, conversation), "message")
+            click.confirm(f"Delete {whose}, {said}, for good?", abort=True, err=True)
         now_ms = SystemClock().now_ms()
 
         def delete(connection: Connection) -> list[str]:
-            found = find_named(connection, owner, user, id)
+            found = find_anywhere(connection, conversation.id)
+            if found is None:
+                raise NotFound(f"{conversation.id} is gone already")
             return delete_conversation(connection, found, elsewhere=elsewhere, now_ms=now_ms)
 
         store.writing(delete)
@@ -271,7 +275,17 @@ def delete_command(
     if as_json:
         print_json({"id": conversation.id, "deleted": True})
     else:
-        click.echo(f"{conversation.id} is deleted", err=True)
+        click.echo(f"{whose} is deleted", err=True)
+
+
+def _tell_owner(connection: Connection, conversation: ConversationRow) -> str:
+    name, user = owner_by_pk(connection, conversation.owner_pk)
+    return f"{name}'s user {speakable(user)}" if user else name
+
+
+def _count_messages(connection: Connection, conversation: ConversationRow) -> int:
+    """Those of the newest branch."""
+    return int(describe_conversation(connection, conversation)["messages"])
 
 
 def _backends_elsewhere(policies: Path | None) -> set[str]:

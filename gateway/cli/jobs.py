@@ -8,7 +8,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.options import database_option, json_option, opened_store, print_json
+from gateway.cli.options import counted, database_option, json_option, opened_store, print_json
 from gateway.clock import SystemClock
 from gateway.jobs import hand
 from gateway.store.conversations import list_jobs, owners_named
@@ -62,7 +62,7 @@ def list_command(
             f"{job['run_at']}  {job['state']:<7} {job['kind']:<8} attempts {job['attempts']}  "
             f"{job['conversation']}  {job['id']}{error}"
         )
-    click.echo(f"{len(jobs)} jobs", err=True)
+    click.echo(counted(len(jobs), "job"), err=True)
 
 
 @jobs_group.command("show")

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from gateway.cli.options import (
     OutputFile,
+    counted,
     database_option,
     json_option,
     opened_store,
@@ -86,7 +87,7 @@ def list_command(
     for one in found:
         about = f"{one['about']}: " if one["about"] else ""
         click.echo(f"{one['id']}  {one['created_at']}  {speakable(about + one['text'])}")
-    click.echo(f"{len(found)} memories of {owner}", err=True)
+    click.echo(f"{counted(len(found), 'memory', 'memories')} of {owner}", err=True)
 
 
 @memories_group.command("add")
@@ -228,7 +229,7 @@ def export_command(
     if as_json:
         print_json({"file": str(out), "lines": len(lines)})
     else:
-        click.echo(f"{len(lines)} lines written", err=True)
+        click.echo(f"{counted(len(lines), 'line')} written", err=True)
 
 
 def _find(connection: Connection, owner: str, user: str, id: str) -> ProfileRow:

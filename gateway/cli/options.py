@@ -93,6 +93,11 @@ def speakable(text: str) -> str:
     return _CONTROL.sub("\ufffd", whole_letters(text))
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: 1 message, 1,154 messages."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def tell_progress(done: int, total: int, what: str) -> None:
     """On standard error: a line that is written over on a terminal, elsewhere one now and then."""
     if sys.stderr.isatty():

@@ -6,9 +6,8 @@ No function commits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from gateway.errors import Conflict
 from gateway.store.rows import record
@@ -49,12 +48,13 @@ def find_called(connection: Connection, owner: str, user: str, name: str) -> Con
         or connection.execute(of_users.where(conversations.c.pk.in_(called))).all()
     )
     if len(found) > 1:
-        raise Conflict(_tell(owner, name, found), code="ambiguous_conversation")
+        candidates = [(row.user, row.id) for row in found]
+        raise Conflict(_tell(owner, name, candidates), code="ambiguous_conversation")
     return record(ConversationRow, found[0][1:]) if found else None
 
 
-def _tell(owner: str, name: str, found: Sequence[Row[Any]]) -> str:
-    told = ", ".join(f"{row.user} ({row.id})" for row in found[:MOST_TOLD])
+def _tell(owner: str, name: str, found: Sequence[tuple[str, str]]) -> str:
+    told = ", ".join(f"{user} ({id})" for user, id in found[:MOST_TOLD])
     more = f" and {len(found) - MOST_TOLD:,} more" if len(found) > MOST_TOLD else ""
     return (
         f"{len(found):,} users of {owner} call a conversation {name}: {told}{more}. "

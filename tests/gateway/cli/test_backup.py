@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gateway.cli.backup import tell_size
+from gateway.store.backups import Manifest
 from tests.gateway.cli.conftest import Run, Seeded
 
 
@@ -35,6 +37,29 @@ def test_only_the_newest_are_kept(run: Run, seeded: Seeded, tmp_path: Path) -> N
     assert [one["expired"] for one in listed] == [False, False]
 
 
+def test_the_folder_beside_the_database_needs_no_name(run: Run, seeded: Seeded) -> None:
+    for command in ("list", "prune"):
+        assert run("backup", command).exit_code == 0, "none was ever made"
+    assert run("backup", "list").stderr == "0 backups in backups\n"
+    run("backup")
+    listed = run("backup", "list")
+    assert listed.stdout == run("backup", "list", "backups").stdout != ""
+    assert listed.stderr == "1 backup in backups\n"
+    named = run("backup", "list", "--database-url", f"sqlite:///{seeded.path}", "--json")
+    (one,) = json.loads(named.stdout)["backups"]
+    assert one["path"].startswith(str(seeded.path.parent / "backups"))
+    assert run("backup", "prune").stderr == "0 backups removed\n"
+
+
+def test_small_copies_are_told_in_small_units() -> None:
+    def tell(bytes: int, messages: int) -> str:
+        counts = {"messages": messages, "conversations": 1}
+        return tell_size(Manifest(1, 2, "s.db", "f.db", bytes, "", "0006", counts))
+
+    assert tell(487_424, 1) == "487 kB, 1 message in 1 conversation, revision 0006"
+    assert tell(48_742_400, 2_008).startswith("48.7 MB, 2,008 messages in 1 conv")
+
+
 def test_expired_backups_are_told_and_removed(run: Run, seeded: Seeded, tmp_path: Path) -> None:
     run("backup")
     (beside,) = (tmp_path / "backups").glob("*.json")
@@ -45,7 +70,7 @@ def test_expired_backups_are_told_and_removed(run: Run, seeded: Seeded, tmp_path
     listed = run("backup", "list", "backups")
     assert "EXPIRED 2020-01-01T00:00:00.000Z" in listed.stdout
     assert "lost.db  its manifest cannot be read" in listed.stdout
-    assert listed.stderr == "2 backups\n"
+    assert listed.stderr == "2 backups in backups\n"
     refused = run("backup", "restore", f"backups/{told['file']}", "--to", "back.db")
     assert refused.exit_code == 1 and "--expired" in refused.stderr
     done = run("backup", "prune", "backups")

@@ -28,7 +28,7 @@ def test_jobs_are_listed(run: Run, seeded: Seeded) -> None:
 def test_jobs_for_people(run: Run, seeded: Seeded) -> None:
     done = run("jobs", "list")
     assert done.stdout.startswith("2023-11-14T22:13:50.000Z  queued  chapter  attempts 1")
-    assert done.stderr == "1 jobs\n"
+    assert done.stderr == "1 job\n"
 
 
 def test_one_job_is_shown(run: Run, seeded: Seeded) -> None:

@@ -21,7 +21,7 @@ def test_a_fact_is_added_listed_edited_and_deleted(run: Run, seeded: Seeded) -> 
     listed = run("memories", "list")
     assert listed.stdout.startswith(f"{new['id']}  ")
     assert listed.stdout.endswith("  home: В Казани\n")
-    assert listed.stderr == "1 memories of local\n"
+    assert listed.stderr == "1 memory of local\n"
     assert json.loads(run("memories", "list", "--query", "казани", "--json").stdout) == {
         "memories": [new]
     }

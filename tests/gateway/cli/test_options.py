@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from gateway.cli.options import tell_progress
+from gateway.cli.options import counted, tell_progress
 
 
 class Terminal(StringIO):
@@ -37,3 +37,11 @@ def test_elsewhere_a_line_comes_in_a_while(capsys: pytest.CaptureFixture[str]) -
         "1,200 of 1,250 conversations",
     )
     assert told.out == "" and "\r" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 memories"), (1, "1 memory"), (2_008, "2,008 memories")]
+)
+def test_a_number_with_its_noun(number: int, told: str) -> None:
+    assert counted(number, "memory", "memories") == told
+    assert counted(number, "job") == f"{number:,} job" + "s" * (number != 1)
