@@ -61,13 +61,15 @@ def stats_command(since: int, database_url: str | None, as_json: bool) -> None:
 
 def sum_up(connection: Connection, since_ms: int) -> dict[str, Any]:
     """Everything that is told, as one object. Shares are from 0 to 1, null where nothing is known;
-    `…_per_hundred` are of a hundred outputs of summarizers that came to be judged."""
+    `…_per_hundred` are of a hundred outputs of summarizers that came to be judged. `questions` are
+    user messages, `turns` the calls that were made for them."""
     turns = figures.count_turns(connection, since_ms)
     written = figures.list_written(connection, since_ms)
     folds = figures.list_folds(connection, since_ms)
     rejections = figures.list_rejections(connection, since_ms)
     return {
         "since": iso(since_ms) if since_ms else None,
+        "questions": figures.count_questions(connection, since_ms),
         "turns": _total(turns),
         "chapters": _measure(one for one in written if one.kind == "chapter"),
         "majors": _measure(one for one in written if one.kind == "gist"),

@@ -24,15 +24,19 @@ def lay_out(told: dict[str, Any]) -> list[str]:
 
 
 def _summary(told: dict[str, Any]) -> list[tuple[str, str]]:
-    turns, folds, out = told["turns"], told["folds"], told["rejections"]
+    asked, turns, folds = told["questions"], told["turns"], told["folds"]
     states = told["jobs"]["states"]
     parked = sum(counts.get("parked", 0) for counts in states.values())
     return [
         (
             "turns",
-            f"{turns['answered']:,} answered, {turns['broken_off']:,} broken off, "
-            f"{turns['failed']:,} failed, {turns['cancelled']:,} cancelled, "
-            f"{turns['fallbacks']:,} of a fallback",
+            f"{asked['answered']:,} answered, {asked['broken_off']:,} broken off, "
+            f"{asked['failed']:,} failed, {asked['cancelled']:,} cancelled",
+        ),
+        (
+            "attempts at them",
+            f"{turns['attempts']:,}, {turns['fallbacks']:,} of a fallback; "
+            f"{_counted(told['faults'], 'fault')} failed",
         ),
         ("replies cut by length", f"{turns['cut_by_length']:,}"),
         (
@@ -41,11 +45,7 @@ def _summary(told: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("chapters", _text_line(told["chapters"])),
         ("major GCs", _text_line(told["majors"])),
-        (
-            "rejections",
-            f"of a hundred outputs {_or_dash(out['refusals_per_hundred'])} refusals and "
-            f"{_or_dash(out['others_per_hundred'])} others" + _listed(out["other_reasons"]),
-        ),
+        ("rejections", _tell_rejections(told["rejections"])),
         (
             "folds",
             f"{folds['count']:,}, mean span {_or_dash(folds['mean_span_chars'])} characters, "
@@ -59,10 +59,23 @@ def _summary(told: dict[str, Any]) -> list[tuple[str, str]]:
             f"{_plural(told['stand_ins']['gists'], 'gist')}",
         ),
         ("prompts that moved", _listed(told["moved_by"]).strip(" ()") or "none"),
-        ("failed attempts", _counted(told["faults"], "fault")),
-        ("auxiliary requests", _counted(told["auxiliary"], "kind")),
+        ("auxiliary calls", _tell_auxiliary(told["auxiliary"])),
         ("background work", f"{parked:,} parked" + _listed(_sums(told["jobs"]["parked"], "cause"))),
     ]
+
+
+def _tell_rejections(out: dict[str, Any]) -> str:
+    if not out["judged"]:
+        return "nothing was judged"
+    return (
+        f"of {_plural(out['judged'], 'output')} {out['refusals_per_hundred']} % were refusals and "
+        f"{out['others_per_hundred']} % others" + _listed(out["other_reasons"])
+    )
+
+
+def _tell_auxiliary(rows: Sequence[dict[str, Any]]) -> str:
+    answered = sum(row["answered"] for row in rows)
+    return f"{_counted(rows, 'kind')}, {answered:,} answered" if rows else "0"
 
 
 def _counted(rows: Iterable[dict[str, Any]], name: str) -> str:

@@ -77,6 +77,20 @@ _TURNS = text(
     """
 )
 
+# A question fares as the best of its attempts: what failed and was answered elsewhere, or when it
+# was sent again, did not fail.
+_QUESTIONS = text(
+    """
+    SELECT COUNT(*) FILTER (WHERE best = 4) AS answered,
+           COUNT(*) FILTER (WHERE best = 3) AS broken_off,
+           COUNT(*) FILTER (WHERE best = 2) AS failed,
+           COUNT(*) FILTER (WHERE best = 1) AS cancelled
+    FROM (SELECT MAX(CASE state WHEN 'done' THEN 4 WHEN 'partial' THEN 3 WHEN 'failed' THEN 2
+                     WHEN 'cancelled' THEN 1 ELSE 0 END) AS best
+          FROM attempts WHERE started_ms >= :since GROUP BY asked_pk) AS asked
+    """
+)
+
 # Numbers that a median is taken of, by their column.
 _WAITS = {
     name: text(
@@ -128,6 +142,12 @@ _PARKED = text(
     "SELECT kind, COALESCE(error_kind, ''), COUNT(*) FROM jobs WHERE state = 'parked'"
     " GROUP BY kind, error_kind ORDER BY 3 DESC, 1, 2"
 )
+
+
+def count_questions(connection: Connection, since_ms: int) -> dict[str, int]:
+    """How many user messages were answered, broken off, failed or cancelled, each counted once,
+    however many attempts it took."""
+    return dict(connection.execute(_QUESTIONS, {"since": since_ms}).mappings().one())
 
 
 def count_turns(connection: Connection, since_ms: int) -> list[dict[str, Any]]:
@@ -222,7 +242,7 @@ def count_faults(connection: Connection, since_ms: int) -> list[dict[str, Any]]:
 
 
 def count_auxiliary(connection: Connection, since_ms: int) -> list[dict[str, Any]]:
-    """Requests that were no turns, by kind."""
+    """Calls for requests that were no turns, by kind; one that failed and went elsewhere is two."""
     rows = connection.execute(_AUXILIARY, {"since": since_ms})
     return [{"kind": row[0], "count": row[1], "answered": row[2]} for row in rows]
 

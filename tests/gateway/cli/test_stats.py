@@ -19,6 +19,7 @@ def test_the_figures_as_one_object(run: Run, seeded: Seeded) -> None:
     assert told["since"] is None
     turns = told["turns"]
     assert (turns["answered"], turns["prompt_tokens"], turns["cut_by_length"]) == (1, 10, 0)
+    assert told["questions"] == {"answered": 1, "broken_off": 0, "failed": 0, "cancelled": 0}
     assert (turns["reuse"], turns["reuse_expected"]) == (None, None)
     assert told["chapters"] == {"count": 1, "median_seconds": None, "mean_chars": 9}
     assert told["majors"] == {"count": 1, "median_seconds": None, "mean_chars": 15}
@@ -61,12 +62,12 @@ def test_medians_and_shares(run: Run, seeded: Seeded) -> None:
             )
         )
         connection.execute(text("UPDATE jobs SET state = 'parked'"))
-        for kind in ("title", "title", "tags"):
+        for kind, state in (("title", "failed"), ("title", "done"), ("tags", "done")):
             connection.execute(
                 text(
                     "INSERT INTO auxiliary_requests (owner_pk, kind, how, model, backend, state,"
-                    f" started_ms) SELECT pk, '{kind}', 'marker', 'm', 'local-glm', 'done', {NOW}"
-                    " FROM owners LIMIT 1"
+                    f" started_ms) SELECT pk, '{kind}', 'marker', 'm', 'local-glm', '{state}',"
+                    f" {NOW} FROM owners LIMIT 1"
                 )
             )
 
@@ -82,13 +83,14 @@ def test_medians_and_shares(run: Run, seeded: Seeded) -> None:
     assert table["replies cut by length"] == "1"
     assert table["reuse of prompts"] == "96.0 %, expected 97.5 %"
     assert table["chapters"] == "1, median 21.4 s, mean 9 characters"
-    assert table["rejections"] == "of a hundred outputs 33.3 refusals and 0.0 others"
+    assert table["rejections"] == "of 3 outputs 33.3 % were refusals and 0.0 % others"
     assert table["folds"] == (
         f"1, mean span {seeded.nodes[1].cum_chars} characters, 0 migrations, 0 with a stand-in"
     )
     assert table["prompts that moved"] == "fold 1"
-    assert table["failed attempts"] == "0"
-    assert table["auxiliary requests"] == "3 (title 2, tags 1)"
+    assert table["turns"] == "1 answered, 0 broken off, 0 failed, 0 cancelled"
+    assert table["attempts at them"] == "1, 0 of a fallback; 0 failed"
+    assert table["auxiliary calls"] == "3 (title 2, tags 1), 2 answered"
     assert table["background work"] == "1 parked (refusal 1)"
     assert any(line.startswith("local-glm  local-fold") for line in lines)
 

@@ -101,6 +101,29 @@ def test_turns_are_told_by_backend_and_policy(
     assert sum(row["attempts"] for row in figures.count_turns(connection, 0)) == 7
 
 
+def test_a_question_fares_as_the_best_of_its_attempts(
+    connection: Connection, told: tuple[ConversationRow, list[Node]]
+) -> None:
+    """Three of the newcomer's six failed attempts were of turns that were answered."""
+    made, _ = told
+    for asked, states in enumerate(
+        (
+            ("failed", "failed", "done"),  # empty, then unavailable, then a fallback
+            ("done", "done"),  # a swipe
+            ("failed", "failed", "failed"),  # a client's own retries
+            ("cancelled", "partial"),
+            ("cancelled",),
+            ("running",),
+        )
+    ):
+        for state in states:
+            attempt(connection, made, asked_pk=asked, state=state)
+    attempt(connection, made, asked_pk=99, started_ms=NOW - DAY)
+    fared = figures.count_questions(connection, NOW)
+    assert fared == {"answered": 2, "broken_off": 1, "failed": 1, "cancelled": 1}
+    assert figures.count_questions(connection, 0)["answered"] == 3
+
+
 def test_a_span_reaches_from_the_border_before(
     connection: Connection, told: tuple[ConversationRow, list[Node]]
 ) -> None:
