@@ -25,13 +25,18 @@ def plan_debt(limits: Limits, state: ViewState) -> Debt | None:
     if state.measure(limits) <= limits.start:
         return None
     ground = Ground.of(limits, state)
-    rows = len(state.coming)
-    if ground.memory(rows) + ground.rest(ground.row_end(rows)) <= limits.enough:
+    if is_eased(limits, state, ground.rest(ground.row_end(len(state.coming)))):
         return None
     step = step_beyond(ground, limits.goal, limits.keep)
     if step is None or not is_worth_telling(limits, step.spans):
         return None
     return Debt(step.border, step.spans)
+
+
+def is_eased(limits: Limits, state: ViewState, rest: int) -> bool:
+    """Whether the rows on their way, or a newer gist, restore half the headroom by themselves.
+    rest: what the tail costs behind the last of them; of the tail nothing else is looked at."""
+    return Ground.of(limits, state).memory(len(state.coming)) + rest <= limits.enough
 
 
 def plan_fold(limits: Limits, state: ViewState) -> Fold | None:

@@ -33,6 +33,8 @@ def language_of(text: str) -> Language | None:
     """
     if len(text) > 2 * _SAMPLE:
         text = text[:_SAMPLE] + text[-_SAMPLE:]
+    if text.isascii():
+        return _latin(text) if _LATIN.search(text) else None
     kana, han = len(_KANA.findall(text)), len(_HAN.findall(text))
     counts: dict[Language, int] = {
         "ja": 2 * (kana + han) if kana * 10 >= kana + han else 0,
@@ -44,6 +46,9 @@ def language_of(text: str) -> Language | None:
     language = max(counts, key=lambda name: counts[name])
     if counts[language] == 0:
         return None
-    if language == "en" and len(_SPANISH.findall(text)) > len(_ENGLISH.findall(text)):
-        return "es"
-    return language
+    return _latin(text) if language == "en" else language
+
+
+def _latin(text: str) -> Literal["en", "es"]:
+    spanish = len(_SPANISH.findall(text))
+    return "es" if spanish and spanish > len(_ENGLISH.findall(text)) else "en"

@@ -28,7 +28,9 @@ from gateway.flows.states import (
     has_news,
     is_indebted,
     load_state,
+    load_whole_memory,
     measure,
+    sizes,
 )
 from gateway.prompts.memory import render_memory
 from gateway.store import attempts, fold_rows, gist_rows
@@ -36,7 +38,7 @@ from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import FoldRow
 from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import StoredMessage
-from policies.folding import plan_debt, plan_fold, plan_token_cut
+from policies.folding import is_eased, plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_gist_stand_in, plan_major
 from policies.values import Fold, Mark, Span
 
@@ -258,7 +260,12 @@ def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> i
     total = measure(connection, site, fold)
     if total <= site.limits.start or is_indebted(connection, site, fold, total):
         return None
-    loaded = load_state(connection, site, fold)
+    memory = load_whole_memory(connection, site, fold)
+    if not site.limits.messages:
+        rest = sizes(fold, site.head)[1] - sum(row.source_chars for row in memory.coming)
+        if is_eased(site.limits, memory.state(), rest):
+            return None  # as plan_debt would say, and the tail was not read for it
+    loaded = load_state(connection, site, fold, memory)
     debt = plan_debt(site.limits, loaded.state)
     if debt is None:
         return None

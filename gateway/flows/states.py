@@ -157,9 +157,12 @@ def load_memory(
     return MemoryRows(border, gist, stack, coming, ahead)
 
 
-def load_state(connection: Connection, site: Site, fold: FoldRow | None) -> Loaded:
-    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond."""
-    rows = load_whole_memory(connection, site, fold)
+def load_state(
+    connection: Connection, site: Site, fold: FoldRow | None, memory: MemoryRows | None = None
+) -> Loaded:
+    """Everything a plan looks at: reads the tail, the stack and what is chaptered beyond. memory:
+    the last two, where they were read."""
+    rows = memory or load_whole_memory(connection, site, fold)
     tail = transcript.path_between(connection, site.head.pk, rows.border)
     marks = tuple(
         Mark(row.depth, row.chars, row.opens, row.role in ("tool", "function")) for row in tail
