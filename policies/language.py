@@ -13,6 +13,7 @@ _KANA = re.compile(r"[\u3041-\u30ff]")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3\u1100-\u11ff]")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
+_OTHER = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\u1100-\u11ff\u0400-\u04ff]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 _SPANISH = re.compile(
     r"[ñ¿¡]|\b(?:el|la|los|las|que|de|del|y|en|un|una|por|con|para|su|se|no|lo|como|más|pero)\b",
@@ -33,7 +34,7 @@ def language_of(text: str) -> Language | None:
     """
     if len(text) > 2 * _SAMPLE:
         text = text[:_SAMPLE] + text[-_SAMPLE:]
-    if text.isascii():
+    if not _OTHER.search(text):
         return _latin(text) if _LATIN.search(text) else None
     kana, han = len(_KANA.findall(text)), len(_HAN.findall(text))
     counts: dict[Language, int] = {

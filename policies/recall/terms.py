@@ -61,7 +61,7 @@ class Word:
 def read_words(text: str) -> Iterator[Word]:
     """The words of a text in order, again where they stand again."""
     text = unicodedata.normalize("NFKC", text)
-    spanish = language_of(text) == "es"
+    spanish: bool | None = None  # nothing but a Latin word asks
     for run in _RUNS.finditer(text):
         found = run.group()
         if run.lastgroup == "kin":
@@ -72,6 +72,8 @@ def read_words(text: str) -> Iterator[Word]:
             folded = found.casefold().replace("ё", "е")
             yield Word(_stem("russian", folded), folded, "word", "", found[0].isupper())
         else:
+            if spanish is None:
+                spanish = language_of(text) == "es"
             yield _read_word(found, spanish)
 
 
