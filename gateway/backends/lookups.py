@@ -26,11 +26,13 @@ MOST_NOTES = 50
 
 
 class LookupFailed(Exception):
-    """A source gave no notes. kind: why, for the meters and the log; never what it said."""
+    """A source gave no notes. kind: why, for the meters and the log; never what it said. status:
+    of an answer that was refused."""
 
-    def __init__(self, kind: Failure) -> None:
+    def __init__(self, kind: Failure, status: int | None = None) -> None:
         super().__init__(kind)
         self.kind: Failure = kind
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,21 @@ class Found:
     when: str = ""
 
 
+@dataclass(slots=True)
+class Trouble:
+    """Why a source failed last, and how many questions it has failed since it answered."""
+
+    kind: Failure
+    times: int = 0
+
+
 class LookupClient:
     """The connections to every source, opened with the first question."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        self.troubles: dict[str, Trouble] = {}
+        """Of the sources that failed when they were asked last, by name."""
 
     async def ask(self, lookup: Lookup, question: Mapping[str, Any]) -> tuple[Found, ...]:
         """The source's notes, best first. Raises LookupFailed; cancellation ends it at once."""
@@ -76,7 +88,7 @@ class LookupClient:
                 allow_redirects=False,
             ) as response:
                 if response.status != 200:
-                    raise LookupFailed("status")
+                    raise LookupFailed("status", response.status)
                 return await _read_body(response)
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError):

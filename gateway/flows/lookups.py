@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from gateway.backends.lookups import Found, LookupFailed
+from gateway.backends.lookups import MOST_BYTES, Found, LookupFailed, Trouble
 from gateway.flows.context import Context
 from policies.schema import Lookup
 
@@ -63,10 +63,46 @@ async def _ask(
     began = ctx.clock.monotonic()
     outcome = "done"
     try:
-        return await ctx.lookups.ask(lookup, question)
+        found = await ctx.lookups.ask(lookup, question)
+        _note_answer(ctx.lookups.troubles, name)
+        return found
     except LookupFailed as failure:
         outcome = failure.kind
-        log.warning("the lookup %s failed: %s", name, outcome)
+        _note_failure(ctx.lookups.troubles, name, lookup, failure)
         return None
     finally:
         ctx.meters.lookup_ended(name, outcome, ctx.clock.monotonic() - began)
+
+
+def _note_failure(
+    troubles: dict[str, Trouble], name: str, lookup: Lookup, failure: LookupFailed
+) -> None:
+    """Told once, and again where it fails in another way: the meters count every question."""
+    known = troubles.get(name)
+    if known is None or known.kind != failure.kind:
+        what, then = _tell(name, lookup, failure)
+        log.warning("the lookup %s failed: %s. Turns go on without its notes. %s", name, what, then)
+    times = 0 if known is None else known.times
+    troubles[name] = Trouble(failure.kind, times + 1)
+
+
+def _note_answer(troubles: dict[str, Trouble], name: str) -> None:
+    if (known := troubles.pop(name, None)) is not None:
+        times = f"{known.times:,} question{'s' if known.times > 1 else ''} that failed"
+        log.info("the lookup %s answers again, after %s", name, times)
+
+
+def _tell(name: str, lookup: Lookup, failure: LookupFailed) -> tuple[str, str]:
+    """What happened, and what can be done."""
+    field = f"lookups.{name}"
+    if failure.kind == "timeout":
+        what = f"it gave no whole answer within {lookup.timeout:g} s"
+        return what, f"Look whether it runs, or raise {field}.timeout"
+    if failure.kind == "unreachable":
+        what = "no connection could be made"
+        return what, f"Look whether it runs, and at {field}.url"
+    if failure.kind == "status":
+        what = f"it answered with the status {failure.status}"
+        return what, f"Look at what it logged, and at {field}.url and {field}.headers"
+    what = f'its answer is not {{"notes": [{{"text": "…"}}]}}, of {MOST_BYTES:,} bytes at most'
+    return what, f"Look at what stands behind {field}.url"

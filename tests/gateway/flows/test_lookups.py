@@ -128,6 +128,18 @@ async def test_nobody_is_asked_about_a_tool_s_result(town: Town) -> None:
     assert town.heard == (0, 0)
 
 
+SAID = {
+    "timeout": "the lookup crm failed: it gave no whole answer within 0.1 s. Turns go on without "
+    "its notes. Look whether it runs, or raise lookups.crm.timeout",
+    "answer": 'the lookup crm failed: its answer is not {"notes": [{"text": "…"}]}, of 1,048,576 '
+    "bytes at most. Turns go on without its notes. Look at what stands behind lookups.crm.url",
+    "status": "the lookup crm failed: it answered with the status 503. Turns go on without its "
+    "notes. Look at what it logged, and at lookups.crm.url and lookups.crm.headers",
+    "unreachable": "the lookup crm failed: no connection could be made. Turns go on without its "
+    "notes. Look whether it runs, and at lookups.crm.url",
+}
+
+
 @pytest.mark.parametrize(
     ("how", "status", "outcome"),
     [("silent", 200, "timeout"), ("broken", 200, "answer"), ("status", 503, "status")],
@@ -142,9 +154,46 @@ async def test_a_source_that_fails_costs_its_own_notes_alone(
         answers = await town.ask(user("Where is the treasure?"))
     assert answers == Answers({"web": (Found("from the web"),)}, ("crm",))
     assert (town.counted("crm", outcome), town.counted("web", "done")) == (1, 1)
-    assert f"the lookup crm failed: {outcome}" in caplog.text
+    assert SAID[outcome] in caplog.text
     assert "treasure" not in caplog.text
     assert "geheim" not in caplog.text
+
+
+async def test_a_source_that_is_down_is_told_of_once(
+    town: Town, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And when it fails in another way, and when it answers again; the meters count every one."""
+    caplog.set_level(logging.INFO)
+
+    async def hear() -> list[tuple[str, str]]:
+        caplog.clear()
+        await town.ask(user("Where is the treasure?"))
+        own = [record for record in caplog.records if record.name == "foldgate.turn"]
+        return [(record.levelname, record.getMessage()) for record in own]
+
+    town.crm.status = 503
+    assert await hear() == [("WARNING", SAID["status"])]
+    assert [await hear() for _ in range(3)] == [[], [], []]
+    town.crm.silent = True
+    assert await hear() == [("WARNING", SAID["timeout"])]
+    assert await hear() == []
+    town.web.status = 404
+    assert [text.replace("web", "crm") for _, text in await hear()] == [
+        SAID["status"].replace("503", "404")
+    ]
+    town.crm.silent, town.crm.status = False, 200
+    assert await hear() == [("INFO", "the lookup crm answers again, after 7 questions that failed")]
+    assert await hear() == []
+    counted = {outcome: town.counted("crm", outcome) for outcome in ("status", "timeout", "done")}
+    assert counted == {"status": 4, "timeout": 3, "done": 2}
+
+
+async def test_a_source_that_nobody_serves_is_named(
+    town: Town, caplog: pytest.LogCaptureFixture
+) -> None:
+    await town.crm.__aexit__()
+    await town.ask(user("Where is the treasure?"))
+    assert SAID["unreachable"] in caplog.text
 
 
 async def test_an_empty_answer_is_no_failure(town: Town) -> None:
