@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from gateway.api.bodies import read_object, read_text
+from gateway.api.bodies import read_flag, read_object, read_text
 from gateway.api.conversations import json_response
 from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
 from gateway.errors import BadRequest
@@ -34,11 +34,15 @@ async def list_all(request: Request, id: str) -> Response:
 
 @router.put("")
 async def put(request: Request, id: str) -> Response:
-    """`{"name", "text"}`: in place of what stood under this name. Answers as the list does."""
+    """`{"name", "text", "now"?}`: in place of what stood under this name. Answers as the list does.
+
+    The next user message sees it, whether `now` says so, as it may of any change, or not.
+    """
     scope = resolve_scope(request)
     context = context_of(request)
     await check_in_scope(request, scope, id)
-    told = read_object(await request.body(), ("name", "text"))
+    told = read_object(await request.body(), ("name", "text", "now"))
+    read_flag(told, "now")
     name = " ".join(read_text(told, "name", most=MOST_NAME).split())
     if not name.isprintable():
         raise BadRequest("`name` holds a character that cannot be seen.", param="name")
@@ -70,9 +74,10 @@ async def show(request: Request, id: str, named: str) -> Response:
 
 @router.delete("")
 async def remove_named(request: Request, id: str) -> Response:
-    """As below, where the body says which: `{"name"}`."""
+    """As below, where the body says which: `{"name", "now"?}`."""
     await check_in_scope(request, resolve_scope(request), id)
-    told = read_object(await request.body(), ("name",))
+    told = read_object(await request.body(), ("name", "now"))
+    read_flag(told, "now")
     return await remove(request, id, read_text(told, "name", most=MOST_NAME))
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from gateway.clock import iso
 from gateway.errors import BadRequest, NotFound
+from gateway.policy_file import tell_full_room
 from gateway.prompts.memory import DocumentText
 from gateway.store import documents
 from gateway.store.documents import DocumentRow
@@ -16,6 +17,7 @@ from gateway.store.shown import pks_shown
 from gateway.store.transcript import ConversationRow
 from policies.budget import first_ratio, limits_of
 from policies.schema import Policy, PolicyFile
+from policies.values import Limits
 
 MOST_CHARS = 100_000
 """Characters of one document."""
@@ -64,7 +66,7 @@ def describe(
 ) -> dict[str, Any]:
     """Documents as they are told to people. shown: the view in force of some policy shows it.
     views: for each policy of the conversation's model the room it has for documents, in
-    characters, and the names of those that do not fit it and that it does not show."""
+    characters, the names of those that do not fit it and that it does not show, and why."""
     pks = [row.pk for row in rows]
     shown = pks_shown(connection, [conversation.pk], "documents", pks)
     return {
@@ -97,12 +99,28 @@ def _describe_room(
     connection: Connection, policy: Policy, conversation: ConversationRow
 ) -> dict[str, Any]:
     rows = documents.for_view(connection, conversation.pk, policy.name)
-    room = limits_of(policy, first_ratio("\n".join(row.text for row in rows))).documents
-    left, out = room, []
+    limits = limits_of(policy, first_ratio("\n".join(row.text for row in rows)))
+    left, out = limits.documents, []
     for row in rows:
         cost = DocumentText(row.name, row.text).cost
         if cost <= left:
             left -= cost
         else:
             out.append(row.name)
-    return {"policy": policy.name, "room": room, "left_out": out}
+    return {
+        "policy": policy.name,
+        "room": limits.documents,
+        "left_out": out,
+        "reason": _tell_reason(limits, out),
+    }
+
+
+def _tell_reason(limits: Limits, out: Sequence[str]) -> str | None:
+    if not out:
+        return None
+    if not limits.documents:
+        return f"This policy's views show no document: {tell_full_room(limits)}."
+    return (
+        f"With its name and marks each of these is longer than what the documents before it leave "
+        f"of {limits.documents:,} characters."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from policies.budget import find_narrowed, limits_of
 from policies.recall.room import ONE_SEARCH, between_folds, can_search
 from policies.schema import Policy, PolicyFile, find_waiting
+from policies.values import Limits
 
 _RATIO = 3.0
 """Characters per token of a common text: what a view in tokens is reckoned with."""
@@ -17,9 +18,33 @@ def find_cautions(file: PolicyFile) -> list[str]:
         *(
             f"policies.{name}.{sentence}"
             for name, policy in file.policies.items()
-            for sentence in (*find_narrowed(policy), *_find_unsearched(policy))
+            for sentence in (
+                *find_narrowed(policy),
+                *_find_unsearched(policy),
+                *_find_undocumented(policy),
+            )
         ),
     ]
+
+
+def tell_full_room(limits: Limits) -> str:
+    """Why views of these limits, whose room for documents is none, have none."""
+    if limits.messages:
+        return "its tail, gist, chapters, profile and ledger take all that a fold leaves"
+    told = limits.gist_length + limits.stack + limits.profile + limits.ledger
+    return (
+        f"a fold leaves {limits.goal:,} characters (view.start − view.headroom), and view.keep "
+        f"takes {limits.keep:,} of them, gist, chapters, profile and ledger up to {told:,}"
+    )
+
+
+def _find_undocumented(policy: Policy) -> list[str]:
+    """Told where the policy has documents, or where its memory has sizes that nobody wrote: who
+    wrote them all for a small view knows what they leave."""
+    limits, written = limits_of(policy, _RATIO), policy.model_fields_set
+    if limits.documents or (written >= {"chapters", "gist"} and not policy.documents):
+        return []
+    return [f"view has no room for documents, and so never shows one: {tell_full_room(limits)}"]
 
 
 def _find_unsearched(policy: Policy) -> list[str]:

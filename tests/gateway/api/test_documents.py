@@ -36,8 +36,10 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
     (made,) = put.json()["documents"]
     assert (made["name"], made["text"], made["chars"]) == ("house rules.md", text, len(text))
     assert made["shown"] is False
-    assert put.json()["views"] == [{"policy": "local-fold", "room": 5_500, "left_out": []}]
-    again = await send(door, "PUT", path, {"name": "house rules.md", "text": text})
+    assert put.json()["views"] == [
+        {"policy": "local-fold", "room": 5_500, "left_out": [], "reason": None}
+    ]
+    again = await send(door, "PUT", path, {"name": "house rules.md", "text": text, "now": True})
     assert again.json()["documents"] == [made]
     other = await send(door, "PUT", path, {"name": "house rules.md", "text": text + "!"})
     assert other.json()["documents"][0]["id"] != made["id"]
@@ -51,7 +53,7 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
     assert (await door.delete(f"{path}/house%20rules.md")).status_code == 404
     await send(door, "PUT", path, {"name": "b", "text": text})
     assert (await send(door, "DELETE", path)).status_code == 400
-    assert (await send(door, "DELETE", path, {"name": "b"})).json()["name"] == "b"
+    assert (await send(door, "DELETE", path, {"name": "b", "now": True})).json()["name"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,7 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
         ({"name": "a", "text": "x\x00"}, "`text` holds a NUL character."),
         (b'{"name": "a", "text": "\\udc00"}', "`text` holds half of a surrogate pair."),
         ({"name": "a", "text": "x", "policy": "p"}, "`policy` is no field here"),
+        ({"name": "a", "text": "x", "now": "yes"}, "`now` must be true or false."),
     ],
 )
 async def test_what_is_no_document_is_refused_in_words(door: Door, body: Any, words: str) -> None:
@@ -86,7 +89,9 @@ async def test_too_many_and_too_much_are_refused(door: Door) -> None:
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "text")
     assert "would have 200,001 characters together" in answer.json()["error"]["message"]
     listed = (await door.get(path)).json()
-    assert listed["views"] == [{"policy": "local-fold", "room": 5_500, "left_out": ["a", "b"]}]
+    (view,) = listed["views"]
+    assert (view["room"], view["left_out"]) == (5_500, ["a", "b"])
+    assert view["reason"].endswith("the documents before it leave of 5,500 characters.")
     for name in ("a", "b"):
         await send(door, "PUT", path, {"name": name, "text": "x"})
     for number in range(48):
@@ -95,6 +100,34 @@ async def test_too_many_and_too_much_are_refused(door: Door) -> None:
     answer = await send(door, "PUT", path, {"name": "one more", "text": "x"})
     assert answer.json()["error"]["message"] == "A conversation has at most 50 documents."
     assert (await send(door, "PUT", path, {"name": "n1", "text": "y"})).status_code == 200
+
+
+async def test_a_view_without_room_for_documents_says_why(
+    opened: Opener, tmp_path: Path, door: Door
+) -> None:
+    """A fold leaves 3,000 − 1,500; 800 verbatim, 200 of gist, 500 of chapters, twice a tenth."""
+    path = path_of(door)
+    small = {
+        "view": {"start": 3_000, "ceiling": 4_000, "headroom": 1_500, "keep": 800},
+        "chapters": {"split": 2_000, "length": 200, "stack": 700},
+        "gist": {"length": 200},
+    }
+    file = door.context.policies.file
+    policy = file.policies["local-fold"]
+    policy = type(policy).model_validate({**small, "name": policy.name})
+    file.policies["local-fold"] = policy
+    put = await send(door, "PUT", path, {"name": "rules.md", "text": "Rule 1: whisper."})
+    assert put.status_code == 200
+    assert put.json()["views"] == [
+        {
+            "policy": "local-fold",
+            "room": 0,
+            "left_out": ["rules.md"],
+            "reason": "This policy's views show no document: a fold leaves 1,500 characters "
+            "(view.start − view.headroom), and view.keep takes 800 of them, gist, chapters, "
+            "profile and ledger up to 1,000.",
+        }
+    ]
 
 
 async def test_another_owners_conversation_is_an_unknown_one(opened: Opener) -> None:
