@@ -39,10 +39,10 @@ def tell_full_room(limits: Limits) -> str:
 
 
 def _find_undocumented(policy: Policy) -> list[str]:
-    """Told where the policy has documents, or where its memory has sizes that nobody wrote: who
-    wrote them all for a small view knows what they leave."""
-    limits, written = limits_of(policy, _RATIO), policy.model_fields_set
-    if limits.documents or (written >= {"chapters", "gist"} and not policy.documents):
+    """Told where its memory has sizes that nobody wrote: who wrote them all for a small view knows
+    what they leave. A policy with documents of its own is refused where it has no room for them."""
+    limits = limits_of(policy, _RATIO)
+    if limits.documents or policy.model_fields_set >= {"chapters", "gist"}:
         return []
     return [f"view has no room for documents, and so never shows one: {tell_full_room(limits)}"]
 
