@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from sqlalchemy import Connection, select
 from gateway.backends.base import Call
 from gateway.backends.faults import FaultKind
 from gateway.flows.context import Context
-from gateway.flows.upkeep import Upkeep
 from gateway.prompts.summary import TOOL
 from gateway.store import chapter_rows, ledger, profile, transcript
 from gateway.store.ledger_rows import EntryRow
@@ -21,18 +18,17 @@ from tests.gateway.flows.stage import (
     CHAPTER,
     POLICIES,
     STORY,
-    HandClock,
     Listed,
     Outcome,
     add_chapter_job,
     add_story,
-    build,
     fault,
     job,
     quarantined,
     setup_chapter,
     versions,
 )
+from tests.gateway.flows.upkeep_stage import Build, clock_of, keep
 from tests.gateway.test_meters import read
 
 LISTS: dict[str, Any] = {
@@ -52,30 +48,12 @@ LISTS: dict[str, Any] = {
     ],
 }
 FRAME = dumps({"chapter": CHAPTER, **LISTS})
-MAKE = Callable[..., Context]
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[MAKE]:
-    built: list[Context] = []
-
-    def make(*backends: Listed, **values: Any) -> Context:
-        built.append(build(tmp_path, *backends, **values))
-        return built[-1]
-
-    yield make
-    for ctx in built:
-        ctx.store.close()
 
 
 async def work(ctx: Context, rounds: int = 1) -> None:
-    async def inline(function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
-
-    assert isinstance(ctx.clock, HandClock)
-    upkeep = Upkeep(ctx, offload=inline)
+    upkeep = keep(ctx)
     for _ in range(rounds):
-        ctx.clock.advance(30)
+        clock_of(ctx).advance(30)
         await upkeep.run_due()
 
 
@@ -95,7 +73,7 @@ KEPT = [
 ]
 
 
-async def test_entries_that_the_span_bears_out_are_stored_with_the_text(stage: MAKE) -> None:
+async def test_entries_that_the_span_bears_out_are_stored_with_the_text(stage: Build) -> None:
     ctx = stage(Listed("glm", FRAME))
     ctx.store.writing(setup_chapter)
     await work(ctx)
@@ -109,7 +87,7 @@ async def test_entries_that_the_span_bears_out_are_stored_with_the_text(stage: M
     assert {(row.version_pk, row.last_depth) for row in (fact, claim, thread, quote)} == {(1, 12)}
 
 
-async def test_what_the_span_does_not_bear_out_is_counted(stage: MAKE) -> None:
+async def test_what_the_span_does_not_bear_out_is_counted(stage: Build) -> None:
     ctx = stage(Listed("glm", FRAME))
     ctx.store.writing(setup_chapter)
     await work(ctx)
@@ -126,7 +104,7 @@ async def test_what_the_span_does_not_bear_out_is_counted(stage: MAKE) -> None:
     }
 
 
-async def test_the_owners_facts_go_into_the_profile(stage: MAKE) -> None:
+async def test_the_owners_facts_go_into_the_profile(stage: Build) -> None:
     ctx = stage(Listed("glm", FRAME))
     conversation, _ = ctx.store.writing(setup_chapter)
     await work(ctx)
@@ -139,7 +117,7 @@ async def test_the_owners_facts_go_into_the_profile(stage: MAKE) -> None:
 
 @pytest.mark.parametrize("why", ["private", "policy"])
 async def test_what_is_private_or_not_to_be_learned_stays_in_its_ledger(
-    stage: MAKE, why: str
+    stage: Build, why: str
 ) -> None:
     quiet = POLICIES.replace("  fold:\n", "  fold:\n    profile: {learn: false}\n")
     ctx = stage(Listed("glm", FRAME), policies=quiet if why == "policy" else POLICIES)
@@ -152,7 +130,7 @@ async def test_what_is_private_or_not_to_be_learned_stays_in_its_ledger(
     assert ctx.store.reading(profile.active, conversation.owner_pk) == []
 
 
-async def test_a_chapter_is_told_of_the_threads_before_it_and_closes_them(stage: MAKE) -> None:
+async def test_a_chapter_is_told_of_the_threads_before_it_and_closes_them(stage: Build) -> None:
     glm = Listed("glm", FRAME, dumps({"chapter": CHAPTER, "resolved": ["T1", "T2", "T7"]}))
     ctx = stage(glm, policies=POLICIES)
 
@@ -182,7 +160,7 @@ async def test_a_chapter_is_told_of_the_threads_before_it_and_closes_them(stage:
     assert (after, [row.number for row in closed]) == ([], [1])
 
 
-async def test_a_span_in_pieces_has_one_chapter_and_the_entries_of_all(stage: MAKE) -> None:
+async def test_a_span_in_pieces_has_one_chapter_and_the_entries_of_all(stage: Build) -> None:
     small = POLICIES.replace(
         "chapters: {length: 500, split: 32000}", "chapters: {length: 1000, split: 1300}"
     )
@@ -200,7 +178,7 @@ async def test_a_span_in_pieces_has_one_chapter_and_the_entries_of_all(stage: MA
     "outcome",
     ["I can't summarise this conversation.", fault(FaultKind.SERVER), FRAME[:-400]],
 )
-async def test_a_failure_changes_nothing(stage: MAKE, outcome: Outcome) -> None:
+async def test_a_failure_changes_nothing(stage: Build, outcome: Outcome) -> None:
     """Law 8."""
     ctx = stage(Listed("glm", outcome))
     ctx.store.writing(setup_chapter, policy="alone")
@@ -210,7 +188,7 @@ async def test_a_failure_changes_nothing(stage: MAKE, outcome: Outcome) -> None:
     assert ctx.store.reading(job).state == "queued"
 
 
-async def test_a_deleted_conversation_is_told_nothing(stage: MAKE) -> None:
+async def test_a_deleted_conversation_is_told_nothing(stage: Build) -> None:
     glm = Listed("glm", FRAME)
     ctx = stage(glm)
 
@@ -223,7 +201,7 @@ async def test_a_deleted_conversation_is_told_nothing(stage: MAKE) -> None:
     assert ctx.store.reading(lambda c: c.execute(select(ledger.entries.c.pk)).all()) == []
 
 
-async def test_lists_that_are_no_lists_cost_no_chapter(stage: MAKE) -> None:
+async def test_lists_that_are_no_lists_cost_no_chapter(stage: Build) -> None:
     ctx = stage(Listed("glm", dumps({"chapter": CHAPTER, "facts": "none", "quotes": [3]})))
     ctx.store.writing(setup_chapter)
     await work(ctx)
@@ -254,7 +232,7 @@ def called(arguments: str, finish: str = "tool_calls", name: str = TOOL) -> dict
 CLOUD = POLICIES.replace("backends: [glm, deepseek, grok]", "backends: [deepseek]")
 
 
-async def test_a_provider_without_response_format_gets_a_tool(stage: MAKE) -> None:
+async def test_a_provider_without_response_format_gets_a_tool(stage: Build) -> None:
     deepseek = Deaf("deepseek", called(FRAME), leaves_out={"response_format"})
     ctx = stage(deepseek, policies=CLOUD)
     ctx.store.writing(setup_chapter)
@@ -267,7 +245,7 @@ async def test_a_provider_without_response_format_gets_a_tool(stage: MAKE) -> No
     assert told(ctx) == KEPT
 
 
-async def test_one_that_takes_neither_gets_plain_tagged_text(stage: MAKE) -> None:
+async def test_one_that_takes_neither_gets_plain_tagged_text(stage: Build) -> None:
     tagged = f"[chapter]\n{CHAPTER}\n[quotes]\nTobias | the boat from Ansel is late"
     deepseek = Deaf("deepseek", tagged, leaves_out={"response_format", "tools"})
     ctx = stage(deepseek, policies=CLOUD)
@@ -280,7 +258,7 @@ async def test_one_that_takes_neither_gets_plain_tagged_text(stage: MAKE) -> Non
     assert told(ctx) == [("quote", "the boat from Ansel is late")]
 
 
-async def test_a_provider_that_refuses_one_form_is_asked_in_the_next(stage: MAKE) -> None:
+async def test_a_provider_that_refuses_one_form_is_asked_in_the_next(stage: Build) -> None:
     refused = fault(FaultKind.BAD_REQUEST)
     deepseek = Listed("deepseek", refused, refused, called(FRAME), kind="litellm")
     ctx = stage(deepseek, policies=CLOUD)
@@ -292,7 +270,7 @@ async def test_a_provider_that_refuses_one_form_is_asked_in_the_next(stage: MAKE
     assert told(ctx) == KEPT
 
 
-async def test_llama_cpp_is_asked_for_no_tool(stage: MAKE) -> None:
+async def test_llama_cpp_is_asked_for_no_tool(stage: Build) -> None:
     refused = fault(FaultKind.BAD_REQUEST)
     glm = Listed("glm", refused, refused, f"[chapter]\n{CHAPTER}")
     ctx = stage(glm)
@@ -311,7 +289,7 @@ async def test_llama_cpp_is_asked_for_no_tool(stage: MAKE) -> None:
     ],
 )
 async def test_a_call_that_is_cut_or_of_another_tool_is_no_chapter(
-    stage: MAKE, outcome: dict[str, Any], reason: str
+    stage: Build, outcome: dict[str, Any], reason: str
 ) -> None:
     deepseek = Deaf("deepseek", outcome, leaves_out={"response_format"})
     ctx = stage(deepseek, policies=CLOUD)
@@ -321,7 +299,7 @@ async def test_a_call_that_is_cut_or_of_another_tool_is_no_chapter(
     assert {kind for _, kind in ctx.store.reading(quarantined)} <= {reason}
 
 
-async def test_a_reply_in_json_reaches_the_summarizer_as_what_it_is(stage: MAKE) -> None:
+async def test_a_reply_in_json_reaches_the_summarizer_as_what_it_is(stage: Build) -> None:
     """Narration, speech and thought apart; the message itself stays as it came."""
     named = POLICIES.replace(
         "  fold:\n", "  fold:\n    reply_fields: {speech: [line], thoughts: [mind]}\n"
