@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -125,6 +126,17 @@ def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> 
     return engine
 
 
+def _make_private(path: Path) -> None:
+    """Make the file for its owner's eyes alone, where it is not there yet; SQLite gives the files
+    that it makes beside it the same mode. Raises ConfigurationError."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise ConfigurationError(f"the database {path} cannot be made: {error.strerror}") from error
+
+
 @contextmanager
 def _telling() -> Iterator[None]:
     """Turn what the file or its disk refuses into a StorageFailed, in SQLite's own few words."""
@@ -177,6 +189,7 @@ class Store:
         folder = self.path.parent
         if not folder.is_dir():
             raise ConfigurationError(f"the folder of the database does not exist: {folder}")
+        _make_private(self.path)
         try:
             migrate(self._writer)
         except DatabaseError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,39 @@ def test_synchronous_full_is_full(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'x.db'}", synchronous="FULL")
     store.open()
     assert store.writing(pragmas)["synchronous"] == 2
+    store.close()
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_what_people_say_is_for_its_owners_eyes_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    old = os.umask(0o022)
+    try:
+        store = Store(f"sqlite:///{path}")
+        store.open()
+        store.writing(lambda connection: connection.exec_driver_sql("CREATE TABLE t (a)"))
+        assert {p.name: mode_of(p) for p in tmp_path.iterdir()} == {
+            "x.db": 0o600,
+            "x.db-wal": 0o600,
+            "x.db-shm": 0o600,
+        }
+        store.close()
+        path.chmod(0o640)  # whoever lets a group read it keeps it so
+        store = Store(f"sqlite:///{path}")
+        store.open()
+        assert mode_of(path) == 0o640
+        store.close()
+    finally:
+        os.umask(old)
+
+
+def test_a_database_that_cannot_be_made(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / ('x' * 300)}")
+    with pytest.raises(ConfigurationError, match=r"cannot be made: File name too long"):
+        store.open()
     store.close()
 
 
