@@ -130,12 +130,17 @@ def delete_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> li
     return memories
 
 
-def restore_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> list[str]:
-    """Take back `delete_entries_of`; the ids of the memories that stand again."""
+def restore_entries_of(
+    connection: Connection, hand: Hand, chapter_pk: int, deleted_ms: int
+) -> list[str]:
+    """Take back `delete_entries_of` of the moment deleted_ms; the ids of the memories that stand
+    again."""
     memories: list[str] = []
     for row, marks in ledger.all_entries(connection, hand.conversation.pk):
         deleted = state_of(row, marks).deleted
-        if deleted is None or deleted.origin != "owner" or deleted.chapter_pk != chapter_pk:
+        if deleted is None or deleted.origin != "owner":
+            continue
+        if (deleted.chapter_pk, deleted.created_ms) != (chapter_pk, deleted_ms):
             continue
         _mark(connection, hand, row, "undeleted", chapter_pk=chapter_pk)
         memories += bring_back(connection, hand, row, deleted)

@@ -97,7 +97,7 @@ def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | Non
     the chapter was deleted. Raises Conflict where none is."""
     chapter = find_chapter(connection, hand.conversation, id)
     told = connection.execute(
-        select(versions.c.version, versions.c.text, versions.c.origin)
+        select(versions.c.version, versions.c.text, versions.c.origin, versions.c.created_ms)
         .where(versions.c.chapter_pk == chapter.pk)
         .order_by(versions.c.version)
     ).all()
@@ -105,7 +105,8 @@ def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | Non
     if text != chapter.text:
         _write(connection, hand, chapter, text)
     if text and not chapter.text:
-        ledger_edits.restore_entries_of(connection, hand, chapter.pk)
+        deleted_ms = _steps(told)[-1].created_ms
+        ledger_edits.restore_entries_of(connection, hand, chapter.pk, deleted_ms)
         pins.restore_chapter(connection, hand, chapter, text)
     hand.finish(connection)
 
@@ -197,15 +198,22 @@ def _earlier(told: Sequence[Row[Any]], version: int | None, what: str) -> str:
         if found is None:
             raise BadRequest(f"The {what} has no version {version}.", param="version")
         return str(found)
-    steps: list[str] = []
-    for row in told:
-        if row.origin == "owner" and len(steps) > 1 and steps[-2] == row.text:
-            steps.pop()
-        else:
-            steps.append(row.text)
+    steps = _steps(told)
     if len(steps) < 2:
         raise Conflict(f"The {what} has no earlier text to go back to.")
-    return steps[-2]
+    return str(steps[-2].text)
+
+
+def _steps(told: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """The versions that stand, the newest last: without those that went back, and what they took
+    back."""
+    steps: list[Row[Any]] = []
+    for row in told:
+        if row.origin == "owner" and len(steps) > 1 and steps[-2].text == row.text:
+            steps.pop()
+        else:
+            steps.append(row)
+    return steps
 
 
 # --- gists ---------------------------------------------------------------------------------------

@@ -135,24 +135,41 @@ def withdraw_memories(
 def bring_back_memories(
     connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, deleted_ms: int
 ) -> list[str]:
-    """Undo `withdraw_memories` of the moment deleted_ms; the ids of the facts that stand again. One
-    whose text no view shows any more has the words of the ledger."""
+    """Undo `withdraw_memories` of the moment deleted_ms; the ids of the facts that stand again: not
+    what had given way to another that stands. One whose text no view shows any more has the words
+    of the ledger."""
     entry = wordings[0]
     for row in memories_of(connection, wordings, conversation_pk):
         if (row.state, row.ended_ms) != ("deleted", deleted_ms):
             continue
+        gave_way = _gave_way(connection, row)
         before = _behind(connection, row)
         if before is not None and before.state == "active":
             end_facts(connection, [before.pk], "replaced", deleted_ms)
-        end_facts(connection, [row.pk], "active", None)
+        if gave_way:
+            end_facts(connection, [row.pk], "replaced", deleted_ms)
+        else:
+            end_facts(connection, [row.pk], "active", None)
         if not row.text:
             connection.execute(
                 update(profile_facts)
                 .where(profile_facts.c.pk == row.pk)
                 .values(text=entry.text, about=entry.about, origin=entry.origin)
             )
-        return [row.id]
+        return [] if gave_way else [row.id]
     return []
+
+
+def _gave_way(connection: Connection, fact: ProfileRow) -> bool:
+    """Whether another fact, which is not deleted, took the place of this one."""
+    by = connection.execute(
+        select(profile_facts.c.pk).where(
+            profile_facts.c.owner_pk == fact.owner_pk,
+            profile_facts.c.replaces_pk == fact.pk,
+            profile_facts.c.state != "deleted",
+        )
+    )
+    return by.first() is not None
 
 
 def _behind(connection: Connection, fact: ProfileRow) -> ProfileRow | None:

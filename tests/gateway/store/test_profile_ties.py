@@ -238,3 +238,52 @@ def test_a_deleted_chapter_leaves_a_fact_in_its_owners_words(store: Store) -> No
         assert (len(gone), chat.known(), chat.told()) == (1, {NEW[0]}, {NEW[0]})
         memory_edits.undo_chapter(connection, chat.hand(3), chat.chapter_id, None)
         assert chat.known() == {NEW[0], SIX[0][2]}
+
+
+@pytest.mark.parametrize("how", ["entry", "chapter"])
+def test_what_gave_way_to_a_newer_fact_does_not_stand_again(store: Store, how: str) -> None:
+    """A1: it is brought back as what it was."""
+    with store._writer.begin() as connection:
+        chat = Chat(connection, "I am 20 years old.", "The user is 20 years old.")
+        later = [Told("The user is 31 years old.", "thing 0", chat.nodes[1].pk)]
+        where = (chat.row.owner_pk, chat.row.pk)
+        profile_learning.learn(connection, *where, later, span=[chat.nodes[1].pk], now_ms=NOW + 1)
+        assert chat.known() == {"The user is 31 years old."}
+        if how == "entry":
+            gone = ledger_edits.delete_entry(connection, chat.hand(2), chat.entries[0].id)
+            ledger_edits.undo_entry(connection, chat.hand(3), chat.entries[0].id)
+        else:
+            gone = memory_edits.edit_chapter(connection, chat.hand(2), chat.chapter_id, "")
+            memory_edits.undo_chapter(connection, chat.hand(3), chat.chapter_id, None)
+        assert (gone, chat.known()) == ([], {"The user is 31 years old."})
+        (newer,) = profile.active(connection, chat.row.owner_pk)
+        back = profile_edits.undo_edit(connection, newer, NOW + 4)
+        assert back.text == "The user is 20 years old."
+
+
+def test_an_undone_deletion_brings_back_what_went_with_it_alone(store: Store) -> None:
+    """A2: not what a later summary told, which the first undo stepped over."""
+    with store._writer.begin() as connection:
+        chat = Chat(connection, *SIX[0])
+        first = set(chat.told())
+        memory_edits.edit_chapter(connection, chat.hand(1), chat.chapter_id, "")
+        chapter_rows.add_version(
+            connection,
+            chat.row.pk,
+            chat.chapter,
+            text="They talked again.",
+            origin="model",
+            backend="local",
+            prompt="1",
+            now_ms=NOW + 2,
+        )
+        again = chat._tell("The user keeps one cat.", "thing 7")
+        assert chat.told() == {again.text}
+        memory_edits.undo_chapter(connection, chat.hand(3), chat.chapter_id, None)
+        assert chat.told() == set(), "the deletion stands again"
+        memory_edits.undo_chapter(connection, chat.hand(4), chat.chapter_id, None)
+        assert chat.told() == first
+        memory_edits.edit_chapter(connection, chat.hand(5), chat.chapter_id, "Their own words.")
+        memory_edits.edit_chapter(connection, chat.hand(6), chat.chapter_id, "")
+        memory_edits.undo_chapter(connection, chat.hand(7), chat.chapter_id, None)
+        assert chat.told() == first
