@@ -9,6 +9,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.memory_lines import tell_memory
 from gateway.cli.options import (
     OutputFile,
     counted,
@@ -36,7 +37,6 @@ from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import ConversationRow, node_by_pk, owner_by_pk
 
-_LINE = 200
 _PROMPTS = 20
 
 
@@ -90,7 +90,8 @@ def show_command(
         print_json(shown)
         return
     _print_messages(shown["messages"])
-    _print_memory(shown["memory"])
+    for line in tell_memory(shown["memory"]):
+        click.echo(line)
     _print_prefix(shown["prefix"])
 
 
@@ -136,38 +137,6 @@ def _describe(message: dict[str, Any]) -> str:
         return ", ".join(str(part.get("type")) for part in message["content"])
     calls = message.get("tool_calls")
     return f"{len(calls)} tool calls" if isinstance(calls, list) else "nothing said"
-
-
-def _print_memory(memory: dict[str, Any]) -> None:
-    for chapter in memory["chapters"]:
-        click.echo(
-            f"chapter of {chapter['source_chars']:,} characters ({chapter['origin']}): "
-            f"{speakable(chapter['text'])[:_LINE]}",
-        )
-    for part in ("facts", "claims", "threads", "quotes"):
-        for entry in memory[part]:
-            if entry["on_path"] and entry["state"] in ("valid", "open"):
-                pinned = ", pinned" if entry["pinned"] else ""
-                click.echo(f"{entry['kind']}{pinned}: {speakable(entry['text'])[:_LINE]}")
-    for fact in memory["profile"]:
-        click.echo(f"of its owner: {speakable(fact['text'])[:_LINE]}")
-    for document in memory["documents"]:
-        click.echo(f"document {speakable(document['name'])}: {document['chars']:,} characters")
-    route = f", is sent to {memory['route']}" if memory["route"] else ""
-    click.echo(f"lives on {memory['backend'] or 'no backend yet'}{route}")
-    if (move := memory["migration"]) is not None:
-        click.echo(
-            f"moves to {move['backend']} ({move['policy']}): {move['ready']} of {move['total']} "
-            f"texts ready for {move['backlog_chars']:,} characters",
-        )
-    for view in memory["views"]:
-        click.echo(
-            f"view of {view['policy']}: memory {view['memory_chars']:,}, "
-            f"verbatim {view['verbatim_chars']:,}, debt {view['debt_chars']:,} characters",
-        )
-    waiting = [job for job in memory["jobs"] if job["state"] != "done"]
-    quarantined = counted(len(memory["quarantine"]), "output")
-    click.echo(f"{quarantined} in quarantine, {counted(len(waiting), 'job')} waiting")
 
 
 def _print_prefix(turns: list[dict[str, Any]]) -> None:

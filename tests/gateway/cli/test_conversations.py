@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
-from gateway.store import documents, ledger
+from gateway.flows import pins
+from gateway.flows.hand import Hand
+from gateway.flows.memory_edits import find_chapter, undo_gist
+from gateway.policy_file import load_policies
+from gateway.store import documents, ledger, profile_edits
 from gateway.store.engine import Store
+from gateway.store.memory_report import read_memory
 from gateway.store.transcript import ensure_owner
 from tests.gateway.cli.conftest import Run, Seeded
-from tests.gateway.seeds import add_conversation, talk
+from tests.gateway.seeds import add_conversation, extend, talk
 
 
 def test_list_is_the_owners(run: Run, seeded: Seeded) -> None:
@@ -195,18 +201,57 @@ def test_show_tells_the_ledger_and_what_stands_beside_it(run: Run, seeded: Seede
     store = Store(f"sqlite:///{seeded.path}")
     store.open()
     last = {"last_pk": seeded.nodes[1].pk, "last_depth": 2, "origin": "model", "now_ms": 1}
-    for kind, text in (("fact", "京都に住む。"), ("thread", "Who?"), ("quote", "gone")):
+    ids = {}
+    for kind, text in (("fact", "京都に\n住む。"), ("thread", "Who?"), ("quote", "gone")):
         row = store.writing(ledger.add_entry, seeded.mine.pk, kind=kind, text=text, **last)
+        ids[kind] = row.id
     mark = {"origin": "owner", "now_ms": 1}
     store.writing(ledger.add_mark, seeded.mine.pk, row.pk, "deleted", **mark)
     store.writing(ledger.add_mark, seeded.mine.pk, row.pk - 1, "pinned", **mark)
-    store.writing(documents.put_document, seeded.mine.pk, "rules", "静かに。", 1)
+    rules, _ = store.writing(documents.put_document, seeded.mine.pk, "rules", "静かに。", 1)
+    hers = (seeded.mine.owner_pk, "I have a 犬.", None, 1)
+    fact = store.writing(profile_edits.add_fact, *hers)
+    shown = f'{{"profile": [{fact.pk}]}}'
+    store.writing(lambda c: c.exec_driver_sql("UPDATE folds SET shown = ?", (shown,)))
+    memory = store.reading(read_memory, seeded.mine, default_policy=None)
     store.close()
     told = run("conversations", "show", "chat-1").stdout.splitlines()
-    assert "fact: 京都に住む。" in told
-    assert "thread, pinned: Who?" in told
-    assert "document rules: 4 characters" in told
+    (chapter,), (gist,) = memory["chapters"], memory["gists"]
+    for line in (
+        f"{chapter['id']}  chapter of 20 characters (model): They met.",
+        f"{gist['id']}  gist of local-fold (model): gist: They met.",
+        f"{ids['fact']}  fact: 京都に 住む。",
+        f"{ids['thread']}  thread T1, pinned: Who?",
+        f"{fact.id}  of its owner: I have a 犬.",
+        f"{rules.id}  document rules: 4 characters",
+    ):
+        assert line in told
     assert not [line for line in told if "gone" in line]
+
+
+def test_show_tells_what_is_pinned_undone_and_left_behind(run: Run, seeded: Seeded) -> None:
+    store = Store(f"sqlite:///{seeded.path}")
+    store.open()
+    memory = store.reading(read_memory, seeded.mine, default_policy=None)
+    (chapter,), (gist,) = memory["chapters"], memory["gists"]
+    owner = Hand(seeded.mine, 1)
+
+    def change(connection: Connection) -> None:
+        row = find_chapter(connection, seeded.mine, chapter["id"])
+        pins.pin_chapter(connection, owner, load_policies(Path("policies.yaml"), {}).file, row)
+        undo_gist(connection, owner, gist["id"], None, major=True)
+        first = {"role": "assistant", "content": "else"}
+        extend(connection, seeded.mine, seeded.nodes[0], [first])
+
+    store.writing(change)
+    (note,) = store.reading(read_memory, seeded.mine, default_policy=None)["notes"]
+    store.close()
+    told = run("conversations", "show", "chat-1").stdout.splitlines()
+    assert (
+        f"{chapter['id']}  chapter of 20 characters (model, pinned, elsewhere): They met." in told
+    )
+    assert f"{gist['id']}  gist of local-fold (model, undone, elsewhere): gist: They met." in told
+    assert not [line for line in told if line.startswith(note["id"])], "its branch is not shown"
 
 
 @pytest.mark.parametrize("group", ["conversations", "memories"])
