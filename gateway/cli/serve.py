@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 import uvicorn
+from sqlalchemy import make_url
 
 from gateway.cli.options import database_option, policies_option, settings_of
 from gateway.errors import ConfigurationError
@@ -144,11 +145,18 @@ class Server(uvicorn.Server):
         host, port = (sockets or [])[0].getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"Foldgate listens on http://{shown}:{port}/v1")
-        click.echo(f"policies: {self._settings.policies}   data: {self._settings.database_url}")
+        click.echo(f"policies: {self._settings.policies.resolve()}   data: {self._place()}")
         click.echo(f"backends: {self._name_backends()}   whether they answer: foldgate doctor")
         if not self._settings.keys:
             click.echo("no keys are set: whoever is on this machine is `local`")
         sys.stdout.flush()
+
+    def _place(self) -> str:
+        """Where the data is, in full: started elsewhere the same words mean another file."""
+        url = make_url(self._settings.database_url)
+        if url.get_backend_name() == "sqlite" and url.database:
+            return str(Path(url.database).resolve())
+        return url.render_as_string(hide_password=True)
 
     def _name_backends(self) -> str:
         on = [name for name, one in self._backends.items() if one.off_reason is None]

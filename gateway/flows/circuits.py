@@ -7,6 +7,7 @@ calls of turns and read by whoever chooses a backend.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Circuits:
         self._opened = opened
         self._clock = clock
         self._circuits: dict[str, Circuit] = {}
+        self._last: dict[str, FaultKind] = {}
 
     def state(self, backend: str) -> State:
         """closed, open or half-open, now."""
@@ -86,6 +88,7 @@ class Circuits:
             self._put(backend, circuits.note_success(circuit))
         elif is_probe or not circuit.probing:
             rules = self._rules_of(backend)
+            self._last[backend] = fault.kind
             self._put(backend, circuits.note_failure(circuit, rules, self._clock()))
 
     def _learn_nothing(self, backend: str, *, is_probe: bool) -> None:
@@ -105,10 +108,13 @@ class Circuits:
             log.info("backend %s answers again", backend)
 
     def _resting(self, backend: str) -> UpstreamFault:
-        left = self.rest_left(backend)
-        failures = self._of(backend).failures
-        what = f"The backend {backend} failed {failures} times in a row and is left alone"
-        wait = max(1.0, left)  # another's probe may be under way: ask again when it has an answer
+        wait = max(1.0, self.rest_left(backend))  # another's probe may be under way
+        failures, last = self._of(backend).failures, self._last[backend]
+        times = "once" if failures == 1 else f"{failures} times in a row"
+        what = (
+            f"The backend {backend} failed {times} (the last time: {last}) "
+            f"and is left alone for {math.ceil(wait)} s more"
+        )
         return UpstreamFault(FaultKind.RESTING, what, retry_after=wait, is_ours=True)
 
     def _of(self, backend: str) -> Circuit:

@@ -16,7 +16,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 
+from gateway.cli.serve import Server
+from gateway.settings import Settings
 from tests.gateway.seeds import POLICIES
 
 
@@ -69,6 +72,36 @@ def boots(tmp_path: Path) -> list[tuple[int]]:
         return connection.execute("SELECT pid FROM boots").fetchall()
     finally:
         connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///foldgate.db", "{here}/foldgate.db"),
+        ("sqlite:////srv/foldgate.db", "/srv/foldgate.db"),
+        ("postgresql+psycopg://ada:hush@db/foldgate", "postgresql+psycopg://ada:***@db/foldgate"),
+    ],
+)
+async def test_it_says_in_full_where_the_data_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    url: str,
+    shown: str,
+) -> None:
+    """Started in two folders, it had two memories without a word."""
+
+    async def begin(server: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        server.started = True
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(uvicorn.Server, "startup", begin)
+    settings = Settings(policies=Path("policies.yaml"), database_url=url)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        await Server(uvicorn.Config("none"), settings, {}).startup([listener])
+    place = shown.format(here=tmp_path)
+    said = capsys.readouterr().out.splitlines()
+    assert said[1] == f"policies: {tmp_path}/policies.yaml   data: {place}"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])

@@ -64,7 +64,8 @@ def test_what_the_gateway_ends_itself_says_nothing(circuits: Circuits) -> None:
 def test_an_open_circuit_refuses_at_once_and_says_when_to_come_back(
     circuits: Circuits, clock: HandClock
 ) -> None:
-    fail(circuits, FaultKind.SERVER, times=2)
+    fail(circuits, FaultKind.SERVER)
+    fail(circuits, FaultKind.TIMEOUT)
     clock.ms += 4_500
     with pytest.raises(UpstreamFault) as told, circuits.call("a"):
         raise AssertionError("nobody is let through")
@@ -72,7 +73,8 @@ def test_an_open_circuit_refuses_at_once_and_says_when_to_come_back(
     assert (fault.kind, fault.status, fault.code) == (FaultKind.RESTING, 503, "upstream_resting")
     assert fault.retry_after == 10.5  # 15 - 4.5
     assert fault.message == (
-        "The backend a failed 2 times in a row and is left alone. Try again when its rest is over."
+        "The backend a failed 2 times in a row (the last time: timeout) and is left alone for "
+        "11 s more. Try again when its rest is over."
     )
 
 
