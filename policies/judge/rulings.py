@@ -19,6 +19,7 @@ from policies.judge.refusal import is_refusal, is_safety_end
 from policies.judge.sizes import is_degenerate, is_long
 from policies.judge.thinking import shows_thinking
 from policies.judge.verdict import Verdict, accept, reject
+from policies.judge.withheld import is_withheld
 from policies.values import Line
 
 _MOST_CHARS = 200_000
@@ -77,6 +78,7 @@ def judge_gist(
 
 def _shared_rules(heard: Heard, asked_chars: int) -> tuple[Rule, ...]:
     return (
+        ("refusal", lambda prose: is_withheld(prose, heard)),
         ("wrong-language", lambda prose: is_wrong_language(prose, heard)),
         ("loop", is_loop),
         ("continuation", lambda prose: is_continuation(prose, heard)),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from policies.judge import is_refusal
 from policies.judge.heard import Heard
 from policies.judge.inventions import is_invented
+from policies.judge.withheld import is_withheld
 from tests.policies.judge_spans import judge, read_texts
 
 LANGUAGES = {"en", "es", "ja", "ko", "ru", "zh"}
@@ -69,6 +71,34 @@ def test_refusals_never_become_chapters(half: str, lost: int) -> None:
     span = read_texts("good_dev")[0]["span"]
     rows = read_texts(f"refusals_{half}")
     assert sum(judge(row["text"], span).accepted for row in rows) <= lost
+
+
+def _noticed(row: dict[str, Any]) -> tuple[str, ...]:
+    """The reasons against a whole notice, or against a good chapter with one before or behind."""
+    good = read_texts("good_dev")[row["of"]]
+    told = " ".join(filter(None, [row.get("head"), good["text"], row.get("tail")]))
+    return judge(row.get("text", told), good["span"]).reasons
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_notices_are_refusals(half: str) -> None:
+    """Law 7: the third person, the span's own names and a good chapter beside it hide none."""
+    rows = read_texts(f"notices_{half}")
+    assert {row["lang"] for row in rows} == LANGUAGES
+    assert [row for row in rows if "refusal" not in _noticed(row)] == []
+
+
+def test_refusals_that_are_told_pass_the_whole_judge() -> None:
+    told = [(text, row["span"]) for row in read_texts("told_refusals") for text in row["good"]]
+    assert len(told) == 23
+    assert [text for text, span in told if not judge(text, span).accepted] == []
+
+
+def test_tellings_are_no_notices() -> None:
+    nothing = Heard([("Ada", "Good morning.")])
+    wrong = [row["text"] for row in read_texts("tellings") if is_withheld(row["text"], nothing)]
+    # Their sources are not written down; what these three tell of stood in them.
+    assert len(wrong) <= 3, wrong
 
 
 @pytest.mark.parametrize("half", ["dev", "held"])

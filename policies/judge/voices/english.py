@@ -15,7 +15,7 @@ _SOFT = (
 _BE = r"(?:'?m| am|'?re| are|'?ve been| have been| was| were)"
 _NO_IDIOM = (
     r"(?! (?:help but|wait|believe|stop thinking|thank|imagine|stress|emphasi|"
-    r"stand|tell you how))"
+    r"stand|tell you how|agree more))"
 )
 _DECLINE = (
     r"(?:decline|refuse|refrain|abstain|pass(?: on)?|opt out|demur|step back|"

@@ -1,0 +1,84 @@
+"""The notice rule: does a record tell that it, or a part of it, is not told?
+
+Who records is asked to stand outside, and so refuses in the third person ("The assistant is unable
+to provide a chronicle …", "[The remaining content was omitted due to policy.]"), with the names of
+the span. A chapter may tell the same of somebody in the span. What tells the two apart are the
+words of recording, of rules and of leaving out: in a refusal they are the recorder's own and stand
+nowhere in the source.
+"""
+
+import re
+
+from policies.judge.heard import Heard
+from policies.judge.notices import GROUPS, NOTICES, Notice
+from policies.judge.reading import HAN, HANGUL, KANA, QUOTE_MARK, fold, sentences, uncover, unquote
+from policies.judge.refusal import is_refusal
+from policies.judge.voices import VOICES
+
+_DENSE = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+_STEM_LETTERS, _STEM_SIGNS = 5, 2
+_COLON = re.compile(r"[:：](?=\s|[^\x00-\x7f])")
+"""What follows a colon is said for itself: `Here is the chapter: nothing could be …`."""
+_ASSISTANTS = frozenset(
+    "assistant asistente ассистент помощник 助手 助理 アシスタント 어시스턴트 ai ии ia bot".split()
+)
+"""Speakers, folded, of whom a chapter may tell as of an assistant."""
+
+
+def is_withheld(prose: str, heard: Heard) -> bool:
+    """Say whether a prose declines, in whatever person, to tell its source or a part of it.
+
+    What an assistant of the source refused may be told; quotations are exempt.
+    """
+    parts = sentences(_COLON.sub("\n", unquote(uncover(prose))))
+    told = [" ".join(fold(part).split()) for part in parts]
+    return _breaks_off(told, heard) or any(
+        notice.script.search(text) and _is_notice(text, notice, heard)
+        for text in told
+        for notice in NOTICES
+    )
+
+
+def _breaks_off(told: list[str], heard: Heard) -> bool:
+    """Whether behind the first sentence one alone is in the first person, in which the recorder
+    declines in words that nobody said."""
+    for voice in VOICES:
+        own = [text for text in told if voice.script.search(text) and voice.speaker.search(text)]
+        if len(own) == 1 and own[0] != told[0]:
+            found = voice.first.search(own[0])
+            if found and found.group() not in heard.folded and QUOTE_MARK not in own[0]:
+                return True
+    return False
+
+
+def _is_notice(text: str, notice: Notice, heard: Heard) -> bool:
+    if any(_is_strange(form.search(text), notice, heard) for form in notice.forms):
+        return True
+    reported = any(_is_strange(form.search(text), notice, heard) for form in notice.reported)
+    return reported and not _holds_refusal(heard)
+
+
+def _is_strange(found: re.Match[str] | None, notice: Notice, heard: Heard) -> bool:
+    """Whether a form was found, and a word it captured is the recorder's own."""
+    if found is None:
+        return False
+    met = {name: word for name, word in found.groupdict().items() if word and name in GROUPS}
+    return not met or any(_is_own(name, word, notice, heard) for name, word in met.items())
+
+
+def _is_own(name: str, word: str, notice: Notice, heard: Heard) -> bool:
+    if name == "rules":
+        return not notice.rules.search(heard.folded)
+    if name == "left":
+        return not notice.left.search(heard.folded)
+    if name == "telling" and notice.asked.search(heard.folded):
+        return False
+    if name == "stop":
+        return word not in heard.folded
+    stem = word[: _STEM_SIGNS if _DENSE.search(word) else _STEM_LETTERS]
+    return stem not in heard.folded and not any(stem in name for name in heard.speakers)
+
+
+def _holds_refusal(heard: Heard) -> bool:
+    """Whether an assistant declines in the source."""
+    return any(fold(who).strip() in _ASSISTANTS and is_refusal(text) for who, text in heard.lines)
