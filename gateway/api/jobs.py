@@ -22,28 +22,29 @@ router = APIRouter(prefix="/api/jobs")
 async def list_all(request: Request) -> Response:
     """Work that is queued, under way or parked, what is due first at the top; `?done=true` adds
     what is done."""
-    scope = resolve_scope(request)
-    limit = read_limit(request)
+    scope, context = resolve_scope(request), context_of(request)
+    limit, now_ms = read_limit(request), context.clock.now_ms()
     with_done = request.query_params.get("done") == "true"
 
     def read(connection: Connection) -> bytes:
         owner_pks = owner_pks_in_scope(connection, scope)
-        found = list_jobs(connection, owner_pks, limit=limit, with_done=with_done)
+        found = list_jobs(connection, owner_pks, limit=limit, now_ms=now_ms, with_done=with_done)
         return dump_bytes({"jobs": found})
 
-    return json_response(await context_of(request).store.read(read))
+    return json_response(await context.store.read(read))
 
 
 @router.get("/{id}")
 async def show(request: Request, id: str) -> Response:
     """One piece of work: what it tells of, and what was refused and written for it."""
-    scope = resolve_scope(request)
+    scope, context = resolve_scope(request), context_of(request)
+    now_ms = context.clock.now_ms()
 
     def read(connection: Connection) -> bytes:
         row = find_job(connection, owner_pks_in_scope(connection, scope), id)
-        return dump_bytes(describe_job(connection, row))
+        return dump_bytes(describe_job(connection, row, now_ms))
 
-    return json_response(await context_of(request).store.read(read))
+    return json_response(await context.store.read(read))
 
 
 @router.post("/{id}/cancel")
@@ -74,6 +75,6 @@ async def _change(
         owner_pks = owner_pks_in_scope(connection, scope)
         find_job(connection, owner_pks, id)
         change(connection, id, now_ms)
-        return dump_bytes(describe_job(connection, find_job(connection, owner_pks, id)))
+        return dump_bytes(describe_job(connection, find_job(connection, owner_pks, id), now_ms))
 
     return json_response(await context.store.write(write))

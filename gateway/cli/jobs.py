@@ -49,7 +49,8 @@ def list_command(
 
     def read(connection: Connection) -> list[dict[str, object]]:
         pks = _scope(connection, owner, user)
-        return list_jobs(connection, pks, limit=limit, with_done=with_done)
+        now_ms = SystemClock().now_ms()
+        return list_jobs(connection, pks, limit=limit, now_ms=now_ms, with_done=with_done)
 
     with opened_store(database_url) as store:
         jobs = store.reading(read)
@@ -58,9 +59,10 @@ def list_command(
         return
     for job in jobs:
         error = f"  {job['error']}" if job["error"] else ""
+        waits = f"  waits for {job['waits_for']}" if job["waits_for"] else ""
         click.echo(
             f"{job['run_at']}  {job['state']:<7} {job['kind']:<8} attempts {job['attempts']}  "
-            f"{job['conversation']}  {job['id']}{error}"
+            f"{job['conversation']}  {job['id']}{waits}{error}"
         )
     click.echo(counted(len(jobs), "job"), err=True)
 
@@ -77,7 +79,8 @@ def show_command(
     """Show one piece of work with what was refused and written for it."""
 
     def read(connection: Connection) -> dict[str, Any]:
-        return describe_job(connection, find_job(connection, _scope(connection, owner, user), id))
+        row = find_job(connection, _scope(connection, owner, user), id)
+        return describe_job(connection, row, SystemClock().now_ms())
 
     with opened_store(database_url) as store:
         job = store.reading(read)
@@ -134,10 +137,11 @@ def _change(
 
     def write(connection: Connection) -> list[dict[str, Any]]:
         pks = _scope(connection, owner, user)
+        now_ms = SystemClock().now_ms()
         for id in ids:
             find_job(connection, pks, id)
-            change(connection, id, SystemClock().now_ms())
-        return [describe_job(connection, find_job(connection, pks, id)) for id in ids]
+            change(connection, id, now_ms)
+        return [describe_job(connection, find_job(connection, pks, id), now_ms) for id in ids]
 
     with opened_store(database_url) as store:
         changed = store.writing(write)

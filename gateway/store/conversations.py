@@ -240,9 +240,11 @@ def list_jobs(
     owner_pks: Collection[int] | None,
     *,
     limit: int,
+    now_ms: int,
     with_done: bool = False,
 ) -> list[dict[str, Any]]:
-    """Background work of an owner (None: of everybody), what is due first at the top.
+    """Background work of an owner (None: of everybody), what is due first at the top, and what it
+    waits for.
 
     Work that is done is left out unless asked for.
     """
@@ -256,10 +258,35 @@ def list_jobs(
         statement = statement.where(conversations.c.owner_pk.in_(owner_pks))
     if not with_done:
         statement = statement.where(jobs.c.state != "done")
+    working = working_backends(connection)
     return [
-        {**render_job(row), "conversation": row.conversation, "policy": row.policy}
+        {
+            **render_job(row),
+            "waits_for": tell_wait(row, working, now_ms),
+            "conversation": row.conversation,
+            "policy": row.policy,
+        }
         for row in connection.execute(statement)
     ]
+
+
+def working_backends(connection: Connection) -> set[str | None]:
+    """The backends that background work is running on, whoever's it is."""
+    leased = select(jobs.c.backend).where(jobs.c.state == "leased").distinct()
+    return set(connection.execute(leased).scalars())
+
+
+def tell_wait(row: Row[Any], working: Collection[str | None], now_ms: int) -> str | None:
+    """What a queued job waits for, in words; None for one in any other state."""
+    if row.state != "queued":
+        return None
+    if row.run_at_ms > now_ms:
+        return "its time" if row.attempts == 0 else "its next round"
+    if row.backend is None:
+        return "a running gateway to choose its backend"
+    if row.backend in working:
+        return f"other work on {row.backend}"
+    return f"a running gateway and a quiet moment of {row.backend}"
 
 
 def render_job(row: Row[Any]) -> dict[str, Any]:

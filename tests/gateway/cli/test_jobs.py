@@ -18,6 +18,7 @@ def test_jobs_are_listed(run: Run, seeded: Seeded) -> None:
         "attempts": 1,
         "run_at": "2023-11-14T22:13:50.000Z",
         "error": "refusal",
+        "waits_for": "a running gateway and a quiet moment of local-glm",
         "conversation": seeded.mine.id,
         "policy": "local-fold",
     }
@@ -28,6 +29,7 @@ def test_jobs_are_listed(run: Run, seeded: Seeded) -> None:
 def test_jobs_for_people(run: Run, seeded: Seeded) -> None:
     done = run("jobs", "list")
     assert done.stdout.startswith("2023-11-14T22:13:50.000Z  queued  chapter  attempts 1")
+    assert "  waits for a running gateway and a quiet moment of local-glm  refusal" in done.stdout
     assert done.stderr == "1 job\n"
 
 
