@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gateway.cli.options import (
+    counted,
     database_option,
     json_option,
     opened_store,
@@ -74,8 +75,12 @@ def audit_command(
 def _print_table(report: Report) -> None:
     figures = report.as_json()
     click.echo(
-        f"{len(figures['conversations']):,} conversations, {figures['chapters']:,} chapters, "
-        f"{figures['entries']:,} entries, {figures['threads']:,} of them threads"
+        f"{counted(len(figures['conversations']), 'conversation')}, "
+        f"{counted(figures['chapters'], 'chapter')}, "
+        f"{counted(figures['entries'], 'entry', 'entries')}, {figures['threads']:,} of them threads"
+    )
+    click.echo(
+        "before: entries read plainly, each a fact and open; after: as the ledger tells them"
     )
     click.echo(f"{'':<22}{'before':>8}{'after':>8}")
     for kind in KINDS:

@@ -22,7 +22,13 @@ def warn(report: Report) -> bool:
             err=True,
         )
     if not report.questions:
-        click.echo("foldgate: no question could be read: ask a more capable --examiner", err=True)
+        what = "no question could be read: ask a more capable --examiner"
+        if report.facts.get("keep") is not None:
+            what = (
+                "no line says anything that no other line says, so there is nothing to ask: "
+                "measure another conversation, or one with an --examiner"
+            )
+        click.echo(f"foldgate: {what}", err=True)
     return not report.questions
 
 
@@ -61,9 +67,11 @@ def tell_facts(report: Report) -> str:
 
 
 def print_table(report: Report) -> None:
-    """The figures for people."""
+    """The figures for people; without a question there are none, however many zeros."""
     figures = report.as_json()
     click.echo(tell_facts(report))
+    if not report.questions:
+        return
     click.echo(
         f"{'mode':<22}{'mean':>8}{'least':>8}{'most':>8}{'stack':>8}{'gist':>8}{'memory':>9}"
     )

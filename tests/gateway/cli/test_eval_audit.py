@@ -59,7 +59,7 @@ def test_one_object_and_an_end_with_one(run: Run, doubtful: Seeded) -> None:
 
 def test_it_is_told_to_people(run: Run, doubtful: Seeded) -> None:
     done = run("eval", "audit", "--all")
-    assert "2 conversations, 1 chapters, 1 entries, 1 of them threads" in done.stdout
+    assert "2 conversations, 1 chapter, 1 entry, 1 of them threads" in done.stdout
     assert "without_source               1       1" in done.stdout
     assert f"{doubtful.mine.id}  no chapter  without_source: Find the silver key." in done.stdout
     assert done.stderr == ""

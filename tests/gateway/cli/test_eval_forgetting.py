@@ -175,4 +175,4 @@ def test_what_cannot_be_measured_is_told(folder: Path) -> None:
     (folder / "talk5.json").write_text(json.dumps(vague))
     nothing = run(folder, "--keep", "0.5", "--json", files=(5,))
     assert (nothing.exit_code, figures(nothing)["questions"]) == (1, 0)
-    assert "no question could be read" in nothing.stderr
+    assert "there is nothing to ask" in nothing.stderr

@@ -38,6 +38,11 @@ def test_nothing_is_told_of_a_good_one_and_no_questions_are_nothing(
     assert capsys.readouterr().err == ""
     assert warn(report(questions=0))
     assert "no question could be read" in capsys.readouterr().err
+    assert warn(report(questions=0, facts={**FACTS, "keep": 0.5}))
+    assert "nothing to ask: measure another conversation" in capsys.readouterr().err
+    print_table(report(questions=0))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("Policy p; ")
 
 
 def test_a_place_that_a_mode_does_not_have_is_left_blank(
