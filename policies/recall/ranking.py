@@ -11,8 +11,8 @@ choose is no worse on the third. All lie on a plateau: half or double moves reca
 """
 
 import heapq
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -24,11 +24,11 @@ Posting = tuple[int, int]
 
 MOST = 240
 """Messages of one ranking."""
-_SEEDS, _WIDE, _MOST_LISTS = 180, 60, 14
+_SEEDS, _WIDE, _MOST_LISTS = 100, 40, 14
 _OWN_QUESTION = 0.8
 _ANSWER, _AFTER, _BEFORE, _AFTER_2, _BEFORE_2 = 0.8, 0.4, 0.45, 0.2, 0.2
-_STRETCH, _STRETCH_REACH = 0.35, 8
-_NAME_REACH, _NAME_LEAST, _NAME_OFTEN = 30, 3, 2
+_STRETCH, _STRETCH_ONCE, _STRETCH_REACH = 0.35, 0.175, 8
+_NAME_REACH, _NAME_LEAST = 30, 3
 _WHOSE, _WHERE = 0.5, 0.7
 _LENGTH = 0.1
 _USUAL_SIZE = 8
@@ -150,31 +150,43 @@ def _around(seeds: Sequence[int], border: int) -> set[int]:
 def _score(lists: Sequence[_List], depths: Sequence[int], speakers: Sequence[int]) -> list[float]:
     scores = [0.0] * len(depths)
     for made in lists:
-        weight, hits, ordered = made.weight, made.hits, made.depths
-        whose = _Address.read(made) if made.term.name else None
-        if whose is not None:
-            for index, depth in enumerate(depths):
-                scores[index] += weight * whose.gain(ordered, depth, speakers[index])
-        for index, stretch in _near(ordered, depths):
-            scores[index] += weight * (_closeness(hits, depths[index]) + stretch)
+        if made.term.name:
+            _add_address(scores, made, depths, speakers)
+        _add_near(scores, made, depths)
     return scores
 
 
-def _near(ordered: Sequence[int], depths: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """(index, gain) of the depths that lie in a stretch where the word comes up: one walk along
-    both lists, so that a rare word costs what it has hits."""
-    index, at, last = 0, 0, len(ordered) - 1
-    while index < len(depths) and at <= last:
+def _add_near(scores: list[float], made: _List, depths: Sequence[int]) -> None:
+    """Add what one word gives to the messages in whose stretch it comes up: one walk along both
+    lists, so that a rare word costs what it has hits. Some five thousand steps a search: what
+    `_closeness` says stands here once more, for a call would double the cost of a step."""
+    weight, hits, ordered = made.weight, made.hits, made.depths
+    get = hits.get
+    index, at, last, count = 0, 0, len(ordered) - 1, len(depths)
+    while index < count and at <= last:
         depth = depths[index]
         first = ordered[at]
         if first < depth - _STRETCH_REACH:
             at = bisect_left(ordered, depth - _STRETCH_REACH, at)
-        elif first > depth + _STRETCH_REACH:
+            continue
+        if first > depth + _STRETCH_REACH:
             index = bisect_left(depths, first - _STRETCH_REACH, index)
-        else:
-            more = at < last and ordered[at + 1] <= depth + _STRETCH_REACH
-            yield index, _STRETCH if more else _STRETCH / 2
-            index += 1
+            continue
+        gain = _STRETCH_ONCE
+        if at < last and ordered[at + 1] <= depth + _STRETCH_REACH:
+            gain = _STRETCH
+        if (own := get(depth)) is not None:
+            gain += _OWN_QUESTION if own & ASKS else 1.0
+        elif (before := get(depth - 1)) is not None:
+            gain += _ANSWER if before & ASKS else _AFTER
+        elif depth + 1 in hits:
+            gain += _BEFORE
+        elif depth - 2 in hits:
+            gain += _AFTER_2
+        elif depth + 2 in hits:
+            gain += _BEFORE_2
+        scores[index] += weight * gain
+        index += 1
 
 
 def _closeness(hits: Mapping[int, int], depth: int) -> float:
@@ -192,10 +204,6 @@ def _closeness(hits: Mapping[int, int], depth: int) -> float:
     return _BEFORE_2 if depth + 2 in hits else 0.0
 
 
-def _count(ordered: Sequence[int], depth: int, reach: int) -> int:
-    return bisect_right(ordered, depth + reach) - bisect_left(ordered, depth - reach)
-
-
 def _speakers(held: Mapping[int, int], depths: Sequence[int]) -> list[int]:
     """Who said the message at each depth: 1 the user, -1 another, 0 unknown. Where a message holds
     no term, its neighbour's speaker tells: they take turns."""
@@ -211,25 +219,27 @@ def _speakers(held: Mapping[int, int], depths: Sequence[int]) -> list[int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """Who is called by a name, from -1 (always the other side) to 1 (always the user)."""
-
-    lean: float
-
-    @classmethod
-    def read(cls, made: _List) -> "_Address | None":
-        """None where a name is too rare to tell. Who says a name calls the other by it."""
-        total = len(made.hits)
-        if total < _NAME_LEAST:
-            return None
-        by_user = sum(place & BY_USER for place in made.hits.values())
-        return cls(1 - 2 * (by_user + 1) / (total + 2))
-
-    def gain(self, ordered: Sequence[int], depth: int, speaker: int) -> float:
-        near = _count(ordered, depth, _NAME_REACH)
-        share = min(near, _NAME_OFTEN) / _NAME_OFTEN
-        return share * (_WHOSE * self.lean * speaker + _WHERE)
+def _add_address(
+    scores: list[float], made: _List, depths: Sequence[int], speakers: Sequence[int]
+) -> None:
+    """Add what a name gives to the messages near which it comes up: who says it calls the other by
+    it, so those of one side count more. Nothing where it is too rare to tell."""
+    total = len(made.hits)
+    if total < _NAME_LEAST:
+        return
+    by_user = sum(place & BY_USER for place in made.hits.values())
+    # From -1 (always the other side is called so) to 1 (always the user).
+    whose = _WHOSE * (1 - 2 * (by_user + 1) / (total + 2))
+    ordered, at, last = made.depths, 0, total - 1
+    for index, depth in enumerate(depths):
+        while at <= last and ordered[at] < depth - _NAME_REACH:
+            at += 1
+        if at > last:
+            break
+        if ordered[at] <= depth + _NAME_REACH:
+            often = at < last and ordered[at + 1] <= depth + _NAME_REACH
+            gain = made.weight * (whose * speakers[index] + _WHERE)
+            scores[index] += gain if often else gain / 2
 
 
 # Of two messages that say as much the shorter one leaves more room; a little.
