@@ -88,10 +88,12 @@ def judge(material: Material) -> list[Finding]:
             findings.append(finding)
             if finding.kind == "chapter":
                 replaced[span.chapter.pk] = finding.stand_in
+    told: list[str] = []
     for gist, id, covered in material.gists:
         notes = [replaced.get(row.pk, row.text or "") for row in covered]
         findings += _judge_gist(gist, id, notes, material.policy)
-    findings += _judge_notes(material.notes)
+        told += notes
+    findings += _judge_notes(material.notes, told)
     findings += _judge_facts(material)
     return findings
 
@@ -151,12 +153,15 @@ def _judge_gist(gist: GistRow, id: str, notes: Sequence[str], policy: Policy) ->
         yield Finding("gist", id, gist.pk, gist.text, gist.backend, verdict.reasons, None, stand_in)
 
 
-def _judge_notes(notes: Sequence[EntryRow]) -> Iterator[Finding]:
-    """Sentences that a gist had no room for: they were judged with it."""
+def _judge_notes(notes: Sequence[EntryRow], told: Sequence[str]) -> Iterator[Finding]:
+    """Sentences that a gist had no room for: they were judged with it. told: what gists cover."""
     from policies.judge import is_refusal
+    from policies.judge.heard import Heard
+    from policies.judge.withheld import is_withheld
 
+    heard = Heard([("", text) for text in told])
     for entry in notes:
-        if is_refusal(entry.text):
+        if is_refusal(entry.text) or is_withheld(entry.text, heard):
             yield Finding("entry", entry.id, entry.pk, entry.text, None, ("refusal",))
 
 

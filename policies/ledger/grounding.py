@@ -18,6 +18,7 @@ from policies.judge.language import is_wrong_language
 from policies.judge.reading import fold, has_words, sentences, weight, words
 from policies.judge.refusal import is_refusal
 from policies.judge.terms import DENSE, HANGUL_LETTER
+from policies.judge.withheld import is_withheld
 from policies.language import language_of
 from policies.ledger.content import content, held_content, is_borne
 from policies.ledger.known import USERS, Known
@@ -278,6 +279,7 @@ class _Span:
             and not self.known.invents(text)
             and not self._is_foreign(text)
             and not is_refusal(text)
+            and not is_withheld(text, self.heard)
         )
 
     def _is_foreign(self, text: str) -> bool:

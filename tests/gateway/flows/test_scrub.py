@@ -196,6 +196,35 @@ def test_a_refusal_is_found_everywhere(house: House, tale: tuple[str, str, str, 
         assert stored.find() == []
 
 
+NOTICES = {
+    "en": "The assistant is unable to provide a chronicle of Anna, Kyoto and her cat Miso.",
+    "ja": "記録者は、アンナと京都と猫の味噌について述べることができない。",
+    "zh": "记录者无法描述安娜、杭州和她的猫豆豆。",
+    "ko": "기록자는 안나와 부산의 고양이 나비를 서술할 수 없다.",
+    "ru": "Летописец не может описать Анну, Казань и её кошку Мурку.",
+    "es": "El cronista no puede describir a Ana, Sevilla ni su gata Luna.",
+}
+
+
+@pytest.mark.parametrize("language", sorted(NOTICES))
+def test_a_refusal_in_the_third_person_is_found_everywhere(house: House, language: str) -> None:
+    said, reply, told, _ = TALES[language]
+    notice = NOTICES[language]
+    with house.store._writer.begin() as connection:
+        stored = Stored(connection, said, reply)
+        stored.version(notice)
+        stored.gist(notice)
+        stored.entry("thread", notice)
+        stored.entry("note", notice, chapter_pk=None)
+        stored.learn("x", notice)
+        kinds = [one.kind for one in stored.find()]
+        assert kinds == ["chapter", "entry", "gist", "entry", "fact"]
+        assert [one.kind for one in stored.scrub()] == kinds
+        assert stored.find() == []
+        stored.version(told)
+        assert stored.find() == []
+
+
 def test_what_nothing_bears_out_is_found(house: House) -> None:
     said, reply, *_ = TALES["en"]
     with house.store._writer.begin() as connection:
