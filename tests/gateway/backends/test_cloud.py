@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from gateway.backends.base import Call
 from gateway.backends.cloud import BY_HTTP_HANDLER, BY_OPENAI_CLIENT, UNHEALTHY_SECONDS, Cloud
 from gateway.backends.faults import FaultKind as K
+from gateway.wire.json_text import dump_bytes
 from policies.schema import LiteLLMBackend
 from tests.faults.server import (
     DONE,
@@ -190,6 +191,57 @@ async def test_the_wire_of_each_provider_is_seen(server: FaultServer, provider: 
     assert fault is not None
     assert (fault.kind, reply.text) == (K.INTERRUPTED, "Half")
     await backend.aclose()
+
+
+SEARCHED = [
+    {"role": "user", "content": "Where is the key?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "recall_7_0",
+                "type": "function",
+                "function": {"name": "recall_search", "arguments": '{"query": "key"}'},
+            }
+        ],
+    },
+    {"role": "tool", "tool_call_id": "recall_7_0", "content": '{"lines": []}'},
+    {"role": "assistant", "content": "Nobody said."},
+    {"role": "user", "content": "Answer in JSON."},
+]
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/m", "deepseek/m", "xai/m", "gemini/gemini-3.5-flash", "anthropic/claude-m"]
+)
+async def test_a_history_with_searches_goes_out_where_no_tools_are_offered(
+    server: FaultServer, model: str
+) -> None:
+    """R22: what a model read stays in its prompt until the next fold, also where a request offers
+    no tools beside it. Nobody on this side refuses it for that."""
+    backend = make_cloud(server, model)
+    messages = tuple(map(dump_bytes, SEARCHED))
+    server.play(answer(500, {"error": {"message": "seen"}}))
+    await take(backend, replace(make_call(), messages=messages))
+    await backend.aclose()
+    (request,) = server.requests
+    body = request.body.decode()
+    assert "recall_search" in body
+    assert "lines" in body
+    # Anthropic wants tools beside such a history: LiteLLM adds one that nobody calls
+    assert ("tools" in request.json) is model.startswith("anthropic/")
+
+
+def test_bedrock_is_told_of_searches_in_words_where_no_tools_are_offered() -> None:
+    """The only provider for which LiteLLM would refuse it otherwise."""
+    from litellm import AmazonConverseConfig
+
+    told = AmazonConverseConfig()._transform_request(
+        model="anthropic.claude-m", messages=SEARCHED, optional_params={}, litellm_params={}
+    )
+    assert "toolConfig" not in told
+    assert "recall_search" in str(told["messages"])
 
 
 # --- Gemini --------------------------------------------------------------------------------------
