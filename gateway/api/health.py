@@ -30,7 +30,7 @@ async def healthz() -> Response:
 async def readyz(request: Request) -> Response:
     """200 where a turn can be served: the database answers and at least one backend is on and
     healthy, and not left alone after its failures. One backend that is down does not make the
-    gateway unready: its turns go elsewhere.
+    gateway unready: its turns go elsewhere. `unserved`: the models all of whose tiers are out.
     """
     context = context_of(request)
     database = await _probe_database(request)
@@ -38,11 +38,16 @@ async def readyz(request: Request) -> Response:
     probed = await asyncio.gather(*(probe_backend(context.backends[name]) for name in names))
     for name, backend in zip(names, probed, strict=True):
         backend["circuit"] = context.circuits.state(name)
-    usable = any(backend["ok"] and backend["circuit"] != "open" for backend in probed)
-    ready = database["ok"] and usable
+    found = zip(names, probed, strict=True)
+    usable = {name for name, one in found if one["ok"] and one["circuit"] != "open"}
+    models = context.policies.file.models.items()
+    ready = database["ok"] and bool(usable)
     body = {
         "ready": ready,
         "database": database,
+        "unserved": [
+            name for name, one in models if not usable & {tier.backend for tier in one.tiers}
+        ],
         "backends": dict(zip(names, probed, strict=True)),
         "policies": {"revision": context.policies.revision},
     }

@@ -105,6 +105,7 @@ class _Reader:
                 "backend": row.backend,
                 "created_at": iso(row.written_ms or row.created_ms),
                 "version": row.version,
+                "restored": _restored(told[row.pk]),
                 "versions": told[row.pk],
                 "pinned": row.pk in pins,
                 "on_path": self._holds(row.last_pk, row.last_depth),
@@ -134,6 +135,7 @@ class _Reader:
         pins = pins_of_gists(self._connection, self._pk)
         for row in rows:
             known = found.get((row.policy, row.last_pk), {"versions": []})
+            told = [*known["versions"], _version(row)]
             found[row.policy, row.last_pk] = {
                 "id": gist_id(self._conversation.id, row.policy, ids[row.last_pk]),
                 "policy": row.policy,
@@ -143,7 +145,8 @@ class _Reader:
                 "backend": row.backend,
                 "created_at": iso(row.created_ms),
                 "version": row.version,
-                "versions": [*known["versions"], _version(row)],
+                "restored": _restored(told),
+                "versions": told,
                 "pinned": (row.policy, row.last_pk) in pins,
                 "retired": row.retired_ms is not None,
                 "on_path": self._holds(row.last_pk, row.last_depth),
@@ -294,6 +297,16 @@ class _Reader:
     def _pins(self, fold: FoldRow) -> list[str]:
         """The ids of the pins that a fold shows beside its chapters."""
         return [row.id for row in ledger.entries_by_pk(self._connection, fold.shown.pins)]
+
+
+def _restored(told: Sequence[Line]) -> int | None:
+    """The version of a model (or a stand-in) whose text the newest, its owner's, brings back: who
+    wrote it is told there."""
+    newest = told[-1]
+    if newest["origin"] != "owner" or not newest["text"]:
+        return None
+    of_others = (one for one in told if one["origin"] != "owner")
+    return next((one["version"] for one in of_others if one["text"] == newest["text"]), None)
 
 
 def _version(row: Any) -> Line:

@@ -112,8 +112,16 @@ async def test_a_chapter_is_edited_and_each_step_is_undone(door: Door, text: str
     await chat.send("PATCH", tail, {"text": text + "!"})
     gone = await chat.send("DELETE", tail)
     assert (gone.json()["text"], gone.json()["deleted"]) == ("", True)
-    steps = [(await chat.send("POST", f"{tail}/undo")).json()["text"] for _ in range(3)]
-    assert steps == [text + "!", text, "They met."]
+    steps = [(await chat.send("POST", f"{tail}/undo")).json() for _ in range(3)]
+    assert [one["text"] for one in steps] == [text + "!", text, "They met."]
+    # its owner put it there, and who wrote it is told still
+    assert [(one["origin"], one["restored"]) for one in (gone.json(), *steps)] == [
+        ("owner", None),
+        ("owner", None),
+        ("owner", None),
+        ("owner", 1),
+    ]
+    assert steps[-1]["versions"][0]["origin"] == "model"
     nothing = await chat.send("POST", f"{tail}/undo")
     assert (nothing.status_code, nothing.json()["error"]["message"]) == (
         409,
@@ -187,6 +195,7 @@ async def test_a_gist_is_edited_and_undone_and_then_its_major_gc(door: Door) -> 
     assert (edited.json()["text"], edited.json()["version"]) == ("全部。", 2)
     back = await chat.send("POST", f"{tail}/undo")
     assert (back.json()["text"], back.json()["retired"]) == ("gist: They met.", False)
+    assert (edited.json()["restored"], back.json()["restored"]) == (None, 1)
     for body in (None, {"now": True}):
         nothing = await chat.send("POST", f"{tail}/undo", body)
         assert (nothing.status_code, nothing.json()["error"]["message"]) == (

@@ -198,6 +198,7 @@ async def test_memory_as_designed(door: Door) -> None:
         "backend": "local-glm",
         "created_at": "2023-11-14T22:13:20.000Z",
         "version": 1,
+        "restored": None,
         "versions": [
             {
                 "version": 1,
@@ -222,6 +223,7 @@ async def test_memory_as_designed(door: Door) -> None:
         "backend": "local-glm",
         "created_at": "2023-11-14T22:13:20.000Z",
         "version": 1,
+        "restored": None,
         "pinned": False,
         "retired": False,
         "on_path": True,
@@ -272,7 +274,9 @@ async def test_memory_as_designed(door: Door) -> None:
                 "on_path": True,
             }
         ],
-        "pin_room": [{"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": []}],
+        "pin_room": [
+            {"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": [], "reason": None}
+        ],
     }
 
 
@@ -305,7 +309,9 @@ async def test_a_conversation_without_memory_shows_its_models_policy(door: Door)
             }
         ],
         "jobs": [],
-        "pin_room": [{"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": []}],
+        "pin_room": [
+            {"policy": "local-fold", "room": 4_000, "chars": 0, "left_out": [], "reason": None}
+        ],
     }
 
 

@@ -66,6 +66,7 @@ async def test_ready_with_one_healthy_backend(
     assert answer.json() == {
         "ready": status == 200,
         "database": {"ok": True, "reason": ""},
+        "unserved": ["foldgate", "vendor/tiny"],  # their tiers are none of these backends
         "backends": {
             name: {"ok": ok, "reason": reason, "circuit": "closed"}
             for name, (ok, reason) in told.items()
@@ -85,6 +86,17 @@ async def test_a_backend_that_is_left_alone_makes_nobody_ready(
     answer = await door.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["backends"] == {"a": {"ok": True, "reason": "", "circuit": "open"}}
+    monkeypatch.undo()
+
+
+async def test_models_that_nobody_serves_are_named_though_another_is(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """foldgate has a tier on local-glm alone, vendor/tiny one on rehearsal, which answers."""
+    for local, unserved in ((DOWN, ["foldgate"]), (UP, [])):
+        monkeypatch.setattr(door.context, "backends", {"local-glm": local, "rehearsal": UP})
+        answer = await door.get("/readyz")
+        assert (answer.status_code, answer.json()["unserved"]) == (200, unserved)
     monkeypatch.undo()
 
 
