@@ -9,12 +9,13 @@ from sqlalchemy import Connection
 
 from gateway.clock import iso
 from gateway.errors import BadRequest, NotFound
+from gateway.flows.backgrounds import Place, read_pin_room
 from gateway.policy_file import tell_full_room
 from gateway.prompts.memory import DocumentText
 from gateway.store import documents
 from gateway.store.documents import DocumentRow
 from gateway.store.shown import pks_shown
-from gateway.store.transcript import ConversationRow
+from gateway.store.transcript import ConversationRow, node_by_pk
 from policies.budget import first_ratio, limits_of
 from policies.schema import Policy, PolicyFile
 from policies.values import Limits
@@ -66,7 +67,8 @@ def describe(
 ) -> dict[str, Any]:
     """Documents as they are told to people. shown: the view in force of some policy shows it.
     views: for each policy of the conversation's model the room it has for documents, in
-    characters, the names of those that do not fit it and that it does not show, and why."""
+    characters, the names of those that do not fit it and that it does not show, and why; and what
+    is pinned (ids of the ledger) that documents leave no room for."""
     pks = [row.pk for row in rows]
     shown = pks_shown(connection, [conversation.pk], "documents", pks)
     return {
@@ -112,7 +114,18 @@ def _describe_room(
         "room": limits.documents,
         "left_out": out,
         "reason": _tell_reason(limits, out),
+        "pins_left_out": _pins_left_out(connection, policy, limits, conversation),
     }
+
+
+def _pins_left_out(
+    connection: Connection, policy: Policy, limits: Limits, conversation: ConversationRow
+) -> list[str]:
+    if conversation.head_pk is None:
+        return []
+    head = node_by_pk(connection, conversation.head_pk)
+    place = Place(conversation.owner_pk, conversation.pk, policy, limits, head)
+    return [row.id for row in read_pin_room(connection, place).left_out]
 
 
 def _tell_reason(limits: Limits, out: Sequence[str]) -> str | None:

@@ -83,16 +83,32 @@ def describe_room(
 ) -> list[dict[str, Any]]:
     """For each policy of the conversation's model, in characters: the `room` of its views for what
     is pinned, what all pins take (`chars`), and the ids of those that are `left_out` (entries of
-    the ledger), once no chapter or gist among them stands there itself. head: None, the newest."""
+    the ledger), once no chapter or gist among them stands there itself, with the `reason`. head:
+    None, the newest."""
     return [
         {
             "policy": policy,
             "room": room.chars,
             "chars": room.taken,
             "left_out": [row.id for row in room.left_out],
+            "reason": _tell_reason(room),
         }
         for policy, room in _read_rooms(connection, file, conversation, head)
     ]
+
+
+def _tell_reason(room: PinRoom) -> str | None:
+    if not room.left_out:
+        return None
+    return (
+        f"all pins together have {room.taken:,} characters, and these views have {room.chars:,} "
+        f"for them ({_tell_bound(room)})"
+    )
+
+
+def _tell_bound(room: PinRoom) -> str:
+    beside = f"; documents take {room.documents:,} of the same room" if room.documents else ""
+    return f"ledger.pins{beside}"
 
 
 def _read_rooms(
@@ -121,11 +137,10 @@ def _check_room(
     for policy, room in _read_rooms(connection, file, conversation):
         if room.taken + cost <= room.chars:
             continue
-        beside = f"; documents take {room.documents:,} of the same room" if room.documents else ""
         others = f", and {len(room.pins):,} pinned already take {room.taken:,}" if room.pins else ""
         raise Conflict(
             f"As a pin it has {cost:,} characters. Views of {policy} have {room.chars:,} for all "
-            f"pins (ledger.pins{beside}){others}. Unpin something, shorten it, or raise "
+            f"pins ({_tell_bound(room)}){others}. Unpin something, shorten it, or raise "
             "ledger.pins."
         )
 

@@ -37,7 +37,7 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
     assert (made["name"], made["text"], made["chars"]) == ("house rules.md", text, len(text))
     assert made["shown"] is False
     assert put.json()["views"] == [
-        {"policy": "local-fold", "room": 5_500, "left_out": [], "reason": None}
+        {"policy": "local-fold", "room": 5_500, "left_out": [], "reason": None, "pins_left_out": []}
     ]
     again = await send(door, "PUT", path, {"name": "house rules.md", "text": text, "now": True})
     assert again.json()["documents"] == [made]
@@ -126,6 +126,7 @@ async def test_a_view_without_room_for_documents_says_why(
             "reason": "This policy's views show no document: a fold leaves 1,500 characters "
             "(view.start − view.headroom), and view.keep takes 800 of them, gist, chapters, "
             "profile and ledger up to 1,000.",
+            "pins_left_out": [],
         }
     ]
 

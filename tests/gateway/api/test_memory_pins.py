@@ -16,8 +16,11 @@ FRAME = len("- ") + len("\n")
 """What a pin costs beside its text."""
 
 
-def room(*left_out: str, chars: int, room: int = 4_000) -> list[dict[str, Any]]:
-    return [{"policy": "local-fold", "room": room, "chars": chars, "left_out": list(left_out)}]
+def room(
+    *left_out: str, chars: int, room: int = 4_000, reason: str | None = None
+) -> list[dict[str, Any]]:
+    found = {"policy": "local-fold", "room": room, "chars": chars}
+    return [{**found, "left_out": list(left_out), "reason": reason}]
 
 
 @pytest.mark.parametrize("kind", ["chapters", "gists"])
@@ -112,8 +115,16 @@ async def test_documents_share_the_room_and_it_is_told_what_they_leave_out(door:
     frame = len('<document name="d">\n\n</document>\n')
     put = (documents.put_document, chat.row.pk, "d", "z" * (5_100 - frame), NOW)
     door.store.writing(*put)
+    shared = (
+        "all pins together have {} characters, and these views have 1,400 for them (ledger.pins; "
+        "documents take 5,100 of the same room)"
+    )
     # 5,500 - 5,100 + 1,000
-    assert (await chat.memory())["pin_room"] == room(note["id"], chars=1_503, room=1_400)
+    assert (await chat.memory())["pin_room"] == room(
+        note["id"], chars=1_503, room=1_400, reason=shared.format("1,503")
+    )
+    listed = (await door.get(f"/api/conversations/{chat.row.id}/documents")).json()
+    assert [view["pins_left_out"] for view in listed["views"]] == [[note["id"]]]
     fact = await chat.send("POST", f"entries/{chat.entries['fact']}/pin")
     assert fact.json()["error"]["message"] == (
         "As a pin it has 27 characters. Views of local-fold have 1,400 for all pins (ledger.pins; "
@@ -124,7 +135,9 @@ async def test_documents_share_the_room_and_it_is_told_what_they_leave_out(door:
     assert edited.json()["pin_room"] == room(chars=1_400, room=1_400)
     longer = (await chat.send("PATCH", tail, {"text": "x" * 1_398})).json()
     (note,) = [line for line in (await chat.memory())["notes"] if line["text"] == longer["text"]]
-    assert longer["pin_room"] == room(note["id"], chars=1_401, room=1_400)
+    assert longer["pin_room"] == room(
+        note["id"], chars=1_401, room=1_400, reason=shared.format("1,401")
+    )
 
 
 async def test_what_is_pinned_on_another_branch_takes_no_room(door: Door) -> None:
