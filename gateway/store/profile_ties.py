@@ -161,15 +161,20 @@ def bring_back_memories(
 
 
 def _gave_way(connection: Connection, fact: ProfileRow) -> bool:
-    """Whether another fact, which is not deleted, took the place of this one."""
-    by = connection.execute(
-        select(profile_facts.c.pk).where(
-            profile_facts.c.owner_pk == fact.owner_pk,
-            profile_facts.c.replaces_pk == fact.pk,
-            profile_facts.c.state != "deleted",
-        )
-    )
-    return by.first() is not None
+    """Whether another fact, which is not deleted, took the place of this one, or of one that is
+    deleted since and had taken it."""
+    fresh = {fact.pk}
+    while fresh:
+        by = connection.execute(
+            select(profile_facts.c.pk, profile_facts.c.state).where(
+                profile_facts.c.owner_pk == fact.owner_pk,
+                profile_facts.c.replaces_pk.in_(fresh),
+            )
+        ).all()
+        if any(row.state != "deleted" for row in by):
+            return True
+        fresh = {row.pk for row in by}
+    return False
 
 
 def _behind(connection: Connection, fact: ProfileRow) -> ProfileRow | None:

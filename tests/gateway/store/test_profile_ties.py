@@ -261,6 +261,37 @@ def test_what_gave_way_to_a_newer_fact_does_not_stand_again(store: Store, how: s
         assert back.text == "The user is 20 years old."
 
 
+def test_what_gave_way_to_what_is_deleted_gave_way_to_what_came_after(store: Store) -> None:
+    """20 gave way to 21 and that to 31: without 21, 20 is as far from standing as it was."""
+    with store._writer.begin() as connection:
+        chat = Chat(connection, "I am 20 years old.", "The user is 20 years old.")
+        later = chat.nodes[1].pk
+        told = Told("The user is 21 years old.", "thing 0", later)
+        profile_learning.learn(
+            connection, chat.row.owner_pk, chat.row.pk, [told], span=[later], now_ms=NOW + 1
+        )
+        between = ledger.add_entry(
+            connection,
+            chat.row.pk,
+            kind="fact",
+            text=told.text,
+            about=told.about,
+            source_pk=later,
+            last_pk=later,
+            last_depth=2,
+            origin="model",
+            now_ms=NOW + 1,
+        )
+        Chat(connection, "I am 31 years old.", "The user is 31 years old.")
+        assert chat.known() == {"The user is 31 years old."}
+        ledger_edits.delete_entry(connection, chat.hand(2), between.id)
+        ledger_edits.delete_entry(connection, chat.hand(3), chat.entries[0].id)
+        ledger_edits.undo_entry(connection, chat.hand(4), chat.entries[0].id)
+        assert chat.known() == {"The user is 31 years old."}
+        ledger_edits.undo_entry(connection, chat.hand(5), between.id)
+        assert chat.known() == {"The user is 31 years old."}
+
+
 def test_an_undone_deletion_brings_back_what_went_with_it_alone(store: Store) -> None:
     """A2: not what a later summary told, which the first undo stepped over."""
     with store._writer.begin() as connection:
@@ -287,3 +318,42 @@ def test_an_undone_deletion_brings_back_what_went_with_it_alone(store: Store) ->
         memory_edits.edit_chapter(connection, chat.hand(6), chat.chapter_id, "")
         memory_edits.undo_chapter(connection, chat.hand(7), chat.chapter_id, None)
         assert chat.told() == first
+
+
+@pytest.mark.parametrize(("three", "new"), list(zip(SIX, NEW, strict=True)))
+def test_a_memory_in_other_words_is_told_in_these_by_its_ledger(
+    store: Store, three: tuple[str, str, str], new: str
+) -> None:
+    said, home, cat = three
+    with store._writer.begin() as connection:
+        chat = Chat(connection, said, home, cat)
+
+        def live() -> set[str]:
+            told = ledger.all_entries(connection, chat.row.pk)
+            return {row.text for row, marks in told if state_of(row, marks).is_live}
+
+        (fact,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text == home]
+        ledger_edits.act(connection, chat.hand(), chat.entries[0].id, "pin")
+        edited = memory_edits.edit_fact(connection, fact, new, "address", NOW + 2, now=False)
+        assert (chat.known(), live()) == ({new, cat}, {new, cat})
+        (pin,) = ledger.pinned(connection, chat.row.pk, chat.nodes[1], up_to_depth=2)
+        assert (pin.text, pin.about, pin.origin) == (new, "address", "owner")
+        back = memory_edits.undo_fact(connection, edited, NOW + 3, now=False)
+        assert (back.text, chat.known(), live()) == (home, {home, cat}, {home, cat})
+        # what its owner put into other words in the ledger itself stays
+        ledger_edits.edit_entry(connection, chat.hand(4), chat.entries[1].id, {"text": f"{cat}?"})
+        (other,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text != home]
+        profile_edits.edit_fact(connection, other, f"{cat}!!", None, NOW + 5)
+        (other,) = [f for f in profile.active(connection, chat.row.owner_pk) if f.text != home]
+        memory_edits.edit_fact(connection, other, new, None, NOW + 6, now=False)
+        assert live() == {home, f"{cat}?"}
+
+
+def test_what_another_chat_told_before_rewords_no_ledger(store: Store) -> None:
+    with store._writer.begin() as connection:
+        owner_pk = Chat(connection, "hi").row.owner_pk
+        profile_edits.add_fact(connection, owner_pk, "I live in Nara.", "thing 0", NOW - 9)
+        chat = Chat(connection, "I live in Kyoto", "The user lives in Kyoto.")
+        (fact,) = profile.active(connection, owner_pk)
+        memory_edits.undo_fact(connection, fact, NOW + 2, now=False)
+        assert (chat.known(), chat.told()) == ({"I live in Nara."}, {"The user lives in Kyoto."})
