@@ -43,11 +43,13 @@ class ChapterRow:
     written_ms: int | None
 
 
+_newer = versions.alias("newer")
+# Asked for each chapter by itself: grouping them would read every version of the conversation.
 _NEWEST = (
-    select(versions.c.chapter_pk, func.max(versions.c.version).label("version"))
-    .group_by(versions.c.chapter_pk)
-    .where(versions.c.conversation_pk == bindparam("conversation"))
-    .subquery()
+    select(func.max(_newer.c.version))
+    .where(_newer.c.chapter_pk == chapters.c.pk)
+    .correlate(chapters)
+    .scalar_subquery()
 )
 _CHAPTERS = (
     select(
@@ -67,9 +69,8 @@ _CHAPTERS = (
         versions.c.created_ms,
     )
     .select_from(
-        chapters.outerjoin(_NEWEST, _NEWEST.c.chapter_pk == chapters.c.pk).outerjoin(
-            versions,
-            (versions.c.chapter_pk == chapters.c.pk) & (versions.c.version == _NEWEST.c.version),
+        chapters.outerjoin(
+            versions, (versions.c.chapter_pk == chapters.c.pk) & (versions.c.version == _NEWEST)
         )
     )
     .where(
@@ -79,6 +80,7 @@ _CHAPTERS = (
     .order_by(chapters.c.first_depth, chapters.c.last_depth.desc())
 )
 _SHOWN_VERSIONS = versions.alias("shown_versions")
+_BEHIND = Prepared(_CHAPTERS)
 _SHOWN_CHAPTERS = _CHAPTERS.where(
     chapters.c.pk.in_(
         select(_SHOWN_VERSIONS.c.chapter_pk).where(
@@ -123,7 +125,7 @@ def chapter_row(
     """The contiguous chapters on the path to head that begin right behind depth `above`."""
     found: list[ChapterRow] = []
     end = above
-    for values in connection.execute(_CHAPTERS, {"conversation": conversation_pk, "above": above}):
+    for values in _BEHIND.all(connection, conversation=conversation_pk, above=above):
         row = record(ChapterRow, values)
         if row.first_depth != end + 1:
             continue

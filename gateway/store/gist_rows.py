@@ -87,6 +87,24 @@ def count_stand_ins_of(
     return connection.execute(chapters).scalar_one(), connection.execute(made).scalar_one()
 
 
+_BY_PK = Prepared(select(*_GIST).where(gists.c.pk == bindparam("pk")))
+_HOLDING = select(*_GIST).where(
+    gists.c.conversation_pk == bindparam("conversation"),
+    gists.c.policy == bindparam("policy"),
+    gists.c.retired_ms.is_(None),
+)
+_UP_TO = Prepared(
+    _HOLDING.where(gists.c.last_depth <= bindparam("border")).order_by(
+        gists.c.last_depth.desc(), gists.c.version.desc()
+    )
+)
+_BEYOND = Prepared(
+    _HOLDING.where(gists.c.last_depth > bindparam("border")).order_by(
+        gists.c.last_depth, gists.c.version
+    )
+)
+
+
 def is_made_since(connection: Connection, conversation_pk: int, policy: str, fold: FoldRow) -> bool:
     """Whether a gist of this policy was written after this fold."""
     found = _MADE_SINCE.first(
@@ -100,7 +118,7 @@ def is_made_since(connection: Connection, conversation_pk: int, policy: str, fol
 
 
 def gist_by_pk(connection: Connection, pk: int) -> GistRow | None:
-    row = connection.execute(select(*_GIST).where(gists.c.pk == pk)).first()
+    row = _BY_PK.first(connection, pk=pk)
     return None if row is None else record(GistRow, row)
 
 
@@ -133,21 +151,13 @@ def newest_gist(
     ends: the depths at which it may end, so that nothing stands twice or not at all between it and
     the chapters behind it; None: anywhere.
     """
-    rows = connection.execute(
-        select(*_GIST)
-        .where(
-            gists.c.conversation_pk == conversation_pk,
-            gists.c.policy == policy,
-            gists.c.last_depth <= border,
-            gists.c.retired_ms.is_(None),
-        )
-        .order_by(gists.c.last_depth.desc(), gists.c.version.desc())
-    )
-    for row in rows:
+    asked = {"conversation": conversation_pk, "policy": policy, "border": border}
+    for values in _UP_TO.each(connection, **asked):
+        row = record(GistRow, values)
         if ends is not None and row.last_depth not in ends:
             continue
         if on_path(connection, row.last_pk, row.last_depth, head):
-            return record(GistRow, row)
+            return row
     return None
 
 
@@ -164,17 +174,9 @@ def gists_beyond(
     the newest version of each, by where they end."""
     if not ends:
         return []
-    rows = connection.execute(
-        select(*_GIST)
-        .where(
-            gists.c.conversation_pk == conversation_pk,
-            gists.c.policy == policy,
-            gists.c.last_depth > border,
-            gists.c.retired_ms.is_(None),
-        )
-        .order_by(gists.c.last_depth, gists.c.version)
-    )
-    newest = {row.last_pk: record(GistRow, row) for row in rows if row.last_depth in ends}
+    asked = {"conversation": conversation_pk, "policy": policy, "border": border}
+    rows = [record(GistRow, values) for values in _BEYOND.all(connection, **asked)]
+    newest = {row.last_pk: row for row in rows if row.last_depth in ends}
     return [
         gist for gist in newest.values() if on_path(connection, gist.last_pk, gist.last_depth, head)
     ]
