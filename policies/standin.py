@@ -26,6 +26,10 @@ _STRETCH = 130
 """Characters of stand-in for each stretch of the span: the best sentence of each is taken first,
 so that beginning, middle and end all speak."""
 
+_REPEATABLE = 4
+"""Of so many words and numbers on a sentence repeats another that has all of them but one: people
+say every evening what they said the evening before, and only the day is another."""
+
 _STOP = regex.compile(
     r"(?:(?<![.!?…])[.!?…]++[\"'”’»)\]*]*+|\p{Emoji_Presentation}[\p{Emoji_Modifier}\uFE0F]*+)"
     r"(?=\s+(?:\P{Ll}|$))(?!\s\p{M})"
@@ -167,28 +171,43 @@ def _values(sentences: Sequence[_Sentence]) -> list[float]:
 def _choose(
     sentences: Sequence[_Sentence], values: Sequence[float], length: int
 ) -> list[_Sentence]:
-    """The best sentence of each stretch, then the second best, until the length is reached."""
+    """The best sentence of each stretch, then the second best, until the length is reached; what
+    says little that was not taken yet comes when all else is."""
     count = max(1, length // _STRETCH)
     end = sentences[-1].at + 1
     stretches: list[list[int]] = [[] for _ in range(count)]
     for index, sentence in enumerate(sentences):
         stretches[sentence.at * count // end].append(index)
     for stretch in stretches:
-        stretch.sort(key=lambda index: (-values[index], index))
+        stretch.sort(key=lambda index: (values[index], -index))  # the best last, to be popped
     chosen: list[_Sentence] = []
     size = 0
-    for rank in range(max(map(len, stretches))):
-        for stretch in _outside_in(stretches):
-            if rank >= len(stretch):
-                continue
-            sentence = sentences[stretch[rank]]
-            cost = len(sentence.text) + (1 if chosen else 0)
-            if size + cost <= length * _SLACK:
-                chosen.append(sentence)
-                size += cost
-            if size >= length:
-                return chosen
+    for sentence in map(sentences.__getitem__, _in_turn(sentences, stretches)):
+        cost = len(sentence.text) + (1 if chosen else 0)
+        if size + cost <= length * _SLACK:
+            chosen.append(sentence)
+            size += cost
+        if size >= length:
+            break
     return chosen
+
+
+def _in_turn(sentences: Sequence[_Sentence], stretches: Sequence[list[int]]) -> Iterator[int]:
+    """Of each stretch in turn the best that is left and says something new; then the others."""
+    told: list[set[str]] = []
+    repeating: list[int] = []
+    while any(stretches):
+        for stretch in _outside_in(stretches):
+            while stretch:
+                index = stretch.pop()
+                terms = {term.casefold() for term in sentences[index].terms}
+                if len(terms) >= _REPEATABLE and any(len(terms - one) < 2 for one in told):
+                    repeating.append(index)
+                    continue
+                told.append(terms)
+                yield index
+                break
+    yield from repeating
 
 
 def _outside_in(stretches: Sequence[list[int]]) -> Iterator[list[int]]:

@@ -77,6 +77,24 @@ def test_nothing_but_refusals_leaves_nothing() -> None:
     assert condense([], 1_500) == ""
 
 
+def test_what_is_said_every_day_is_told_once_before_the_rest() -> None:
+    """A topic of five is said on every fifth of 100 days; all of them have room, in any script."""
+    topics = (
+        "昨日、船長は灯台の鍵を海に落としました。とても悲しかったです。",
+        "Мы нашли старую карту в подвале библиотеки вчера ночью.",
+        "El gato de mi vecina se llama Bigotes y duerme en el tejado.",
+        "My name is Keiko and I live in Bergen, I am allergic to walnuts.",
+        "지난밤에 우리는 도서관 지하실에서 낡은 지도를 찾았습니다.",
+    )
+    lines = [Line("User", f"Day {i}: {topics[i % 5]}") for i in range(100)]
+    told = write_stand_in(lines, 600)
+    for topic in topics:
+        assert topic.split("。")[0] in told
+    # where nothing else is left, what repeats fills the room
+    same = [Line("User", f"Day {i}: {topics[2]}") for i in range(100)]
+    assert len(write_stand_in(same, 600)) >= 500
+
+
 def test_it_is_spread_from_beginning_to_end() -> None:
     lines = [
         Line("AB"[i % 2], f"On day {i} the captain of ship {i * 7} sailed to harbour {i * 3}.")
