@@ -117,14 +117,9 @@ async def edit(request: Request, id: str) -> Response:
 
     def write(connection: Connection) -> bytes:
         old = _find(connection, scope, id, to_change=True)
-        new = profile_edits.edit_fact(
-            connection,
-            old,
-            old.text if text is None else profile.one_line(text),
-            about if "about" in told else old.about,
-            now_ms,
-        )
-        memory_edits.announce_fact(connection, new, now=now)
+        words = old.text if text is None else profile.one_line(text)
+        subject = about if "about" in told else old.about
+        new = memory_edits.edit_fact(connection, old, words, subject, now_ms, now=now)
         return _told(connection, new)
 
     return json_response(await context.store.write(write))
@@ -140,8 +135,8 @@ async def undo(request: Request, id: str) -> Response:
 
     def write(connection: Connection) -> bytes:
         fact = _find(connection, scope, id, to_change=True)
-        back = profile_edits.undo_edit(connection, fact, context.clock.now_ms())
-        memory_edits.announce_fact(connection, back, now=now)
+        now_ms = context.clock.now_ms()
+        back = memory_edits.undo_fact(connection, fact, now_ms, now=now)
         return _told(connection, back)
 
     return json_response(await context.store.write(write))

@@ -22,7 +22,7 @@ from gateway.cli.options import (
 from gateway.cli.selection import owner_options, tell_owners
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
-from gateway.flows.memory_edits import announce_fact, delete_fact
+from gateway.flows.memory_edits import announce_fact, delete_fact, edit_fact
 from gateway.store import profile, profile_edits
 from gateway.store.conversations import owners_named
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
@@ -151,10 +151,8 @@ def edit_command(
 
     def write(connection: Connection) -> dict[str, Any]:
         old = _find(connection, owner, user, id)
-        fact = profile_edits.edit_fact(
-            connection, old, text or old.text, about or old.about, now_ms
-        )
-        announce_fact(connection, fact, now=now)
+        words, subject = text or old.text, about or old.about
+        fact = edit_fact(connection, old, words, subject, now_ms, now=now)
         return profile.describe_facts(connection, [fact])[0]
 
     with opened_store(database_url) as store:

@@ -19,9 +19,9 @@ from gateway.store.ledger_rows import (
     MarkRow,
     state_of,
 )
-from gateway.store.profile import ProfileRow
+from gateway.store.profile import ProfileRow, fold_text
 from gateway.store.profile_ties import entries_of
-from gateway.store.transcript import ConversationRow
+from gateway.store.transcript import ConversationRow, conversation_by_pk
 from gateway.store.wipes import tell_of_emptied
 
 ACTS: dict[str, MarkName] = {
@@ -161,6 +161,22 @@ def delete_told(connection: Connection, fact: ProfileRow, now_ms: int) -> bool:
             )
             was_pinned = was_pinned or state.pinned is not None
     return was_pinned
+
+
+def reword_told(connection: Connection, before: ProfileRow, after: ProfileRow, now_ms: int) -> None:
+    """After a fact of the profile was put into other words: the ledger of the conversation that
+    taught it tells it in these too. What its owner said otherwise in the ledger itself stays."""
+    if (before.conversation_pk, before.source) != (after.conversation_pk, after.source):
+        return
+    pk = before.conversation_pk
+    chat = None if pk is None else conversation_by_pk(connection, before.owner_pk, pk)
+    if chat is None:
+        return
+    hand, told = Hand(chat, now_ms), {"text": after.text, "about": after.about}
+    for row in entries_of(connection, before):
+        is_own = row.origin == "owner" and fold_text(row.text) != fold_text(before.text)
+        if _state(connection, hand, row).is_live and not is_own:
+            edit_entry(connection, hand, row.id, told)
 
 
 def act(connection: Connection, hand: Hand, id: str, name: str) -> None:

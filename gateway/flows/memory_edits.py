@@ -316,6 +316,32 @@ def announce_fact(connection: Connection, fact: ProfileRow, *, now: bool) -> Non
         documents.ask_anew(connection, list(connection.execute(owned).scalars()))
 
 
+def edit_fact(
+    connection: Connection,
+    fact: ProfileRow,
+    text: str,
+    about: str | None,
+    now_ms: int,
+    *,
+    now: bool,
+) -> ProfileRow:
+    """A fact of the profile in other words, and with it the same fact in the ledger of the
+    conversation that taught it. now: as in `announce_fact`."""
+    new = profile_edits.edit_fact(connection, fact, text, about, now_ms)
+    ledger_edits.reword_told(connection, fact, new, now_ms)
+    announce_fact(connection, new, now=now)
+    return new
+
+
+def undo_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> ProfileRow:
+    """The words that a fact took the place of, in its place again. Raises Conflict where there are
+    none, or their text is gone."""
+    back = profile_edits.undo_edit(connection, fact, now_ms)
+    ledger_edits.reword_told(connection, fact, back, now_ms)
+    announce_fact(connection, back, now=now)
+    return back
+
+
 def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> None:
     """Delete a fact of the profile, and the same fact in the ledgers of the conversations that
     taught it. Whoever calls it lets its program forget the memories of views.
