@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from gateway.store import search
+from gateway.store import paths, search
 from gateway.store.search import Said
 from gateway.store.transcript import Node
 from gateway.wire.json_text import loads
@@ -77,8 +77,9 @@ def recall(connection: Connection, ask: Ask) -> list[Passage]:
     query = build_query(ask.question, ask.previous)
     if index is None or not query.terms or ask.budget <= ask.line_chars:
         return []
-    lists = search.postings(connection, index, query.lookups, LONGEST_LIST)
     border = min(ask.border, ask.head.depth)
+    found = search.postings(connection, index, query.lookups, LONGEST_LIST)
+    lists = paths.keep_path(connection, index, ask.head, border, found)
     ranking = rank(
         query,
         lists,

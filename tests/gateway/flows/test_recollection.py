@@ -152,6 +152,27 @@ def test_another_branch_is_never_recalled(store: Store) -> None:
     assert RING in {passage.text for passage in on_branch}
 
 
+def test_another_branch_hides_no_line_of_this_one(store: Store) -> None:
+    """An edit at depth 10: both branches speak of the ring, at the same depths, and the older one
+    goes on speaking of it."""
+
+    def check(connection: Connection) -> dict[str, list[Passage]]:
+        older = ["The sapphire ring again, who left me one?", "A sapphire ring is what I left."]
+        made, trunk = add_conversation(connection, talk(*chatter(9), *(older * 15)))
+        branch = extend(connection, made, trunk[8], talk(RING, *chatter(19), start=9))
+        for nodes in (trunk, branch):
+            search.index_path(connection, made.pk, nodes[-1].pk)
+        question = "Who left me the sapphire ring?"
+        return {
+            name: recall(connection, ask(made, nodes[-1], question))
+            for name, nodes in (("older", trunk), ("newer", branch))
+        }
+
+    found = store.writing(check)
+    assert [passage.text for passage in found["newer"] if passage.hit] == [RING]
+    assert RING not in {passage.text for passage in found["older"]}
+
+
 def test_of_a_long_message_a_passage_is_recalled(store: Store) -> None:
     def check(connection: Connection) -> list[Passage]:
         made, head = told(connection, said="We spoke of soup. " * 200 + RING + " So. " * 200)
