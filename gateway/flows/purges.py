@@ -9,6 +9,7 @@ from gateway.store import documents, profile_edits
 from gateway.store.fold_rows import NONE, FoldRow
 from gateway.store.shown import folds_showing
 from gateway.store.transcript import ConversationRow, conversations
+from gateway.store.wipes import tell_of_emptied
 
 
 def purge_unshown(
@@ -17,9 +18,11 @@ def purge_unshown(
     before: FoldRow | None,
     after: FoldRow,
     views: ViewCache,
+    now_ms: int,
 ) -> None:
     """After a fold took the place of another: empty the deleted facts and documents that the older
-    one showed, and forget them here. Costs nothing where the newer shows all that the older did.
+    one showed, forget them here, and leave word, at which the files are emptied of them too. Costs
+    nothing where the newer shows all that the older did.
 
     The newest message must be the conversation's head already: what it sees is in force.
     """
@@ -31,6 +34,7 @@ def purge_unshown(
         gone += documents.purge_removed(connection, conversation.pk)
     if gone:
         views.forget(conversation.pk)
+        tell_of_emptied(connection, now_ms)
 
 
 def withdraw_facts(connection: Connection, conversation: ConversationRow) -> None:

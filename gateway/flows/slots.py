@@ -54,6 +54,7 @@ class SlotWatch:
         self._forget = forget
         self._forget_memories = forget_memories
         self._heard = 0
+        self._is_kept = True  # a run that broke off may have left what was deleted
         self._tasks: set[asyncio.Task[None]] = set()
         self._rounds = 0
         self._told: dict[str, tuple[str, ...]] = {}
@@ -105,13 +106,18 @@ class SlotWatch:
         return {name: care for name, care in found.items() if care is not None}
 
     async def _forget_deleted(self) -> list[Wipe]:
-        """What is open, told to each backend; backends without slots have nothing to wipe."""
+        """What is open, told to each backend; backends without slots have nothing to wipe. The file
+        of the writes is emptied of what is gone, as soon as no reader of an older state is in the
+        way."""
         for gone in await self._store.read(deletions_after, self._heard):
             self._heard = max(self._heard, gone.entry)
+            self._is_kept = True
             if gone.conversation_pk is None:
                 self._forget_memories()
             else:
                 self._forget(gone.conversation_pk, gone.conversation)
+        if self._is_kept:
+            self._is_kept = not await self._store.checkpoint()
         wipes = await self._store.read(open_wipes)
         cares = self._cares()
         nothing = []

@@ -271,7 +271,7 @@ def _settle(
     if fold is None or fold is ground.fold:
         return _show(*place, rule=rule, is_cut=is_cut)
     fault = _index(connection, ground.site, fold)
-    purge_unshown(connection, ground.site.conversation, ground.fold, fold, views)
+    purge_unshown(connection, ground.site.conversation, ground.fold, fold, views, now_ms)
     begun = _show(*place, rule=rule, is_cut=is_cut)
     return replace(begun, news=_news(connection, ground.site, ground.fold, fold, fault))
 

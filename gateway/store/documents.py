@@ -31,6 +31,7 @@ from gateway.store.rows import new_pk, record
 from gateway.store.shown import pks_shown
 from gateway.store.tables.memory import Document
 from gateway.store.transcript import conversations
+from gateway.store.wipes import tell_of_emptied
 
 documents = Document.__table__  # type: ignore[attr-defined]
 
@@ -117,7 +118,8 @@ def put_document(
     _remove(connection, [row.pk for row in old], now_ms)
     pk = _insert(connection, conversation_pk=conversation_pk, name=name, text=text, now_ms=now_ms)
     ask_anew(connection, [conversation_pk])
-    purge_removed(connection, conversation_pk)
+    if purge_removed(connection, conversation_pk):
+        tell_of_emptied(connection, now_ms)
     return documents_by_pk(connection, [pk])[0], True
 
 

@@ -196,6 +196,36 @@ async def test_a_document_stands_in_the_view_from_the_next_user_message_on(house
     assert [kind for _, _, _, kind, _ in house.folds()] == ["renewal", "renewal"]
 
 
+async def test_what_no_view_shows_any_more_is_soon_in_no_file(house: House) -> None:
+    """A6: its row goes with a turn, its words from the WAL with the next look at the slots."""
+    learn(house, "Calls a cat MAGPIE-4.")
+    await house.say("hi", id="c")
+    put(house, "c", "plan.md", "PELICAN-9")
+    await house.say("go on", id="c")
+    (row,) = house.store.reading(documents.list_documents, house.conversation("c").pk)
+    house.store.writing(documents.remove_document, row, house.clock.ms)
+    (fact,) = house.store.reading(profile.active, house.conversation("c").owner_pk)
+    house.store.writing(profile_edits.delete_fact, fact, house.clock.ms)
+    assert house.store.checkpointing()
+    assert house.one("SELECT count(*) FROM documents") == 1, "a view shows it still"
+    await house.say("hm?", id="c")
+    assert house.one("SELECT count(*) FROM documents") == 0
+    assert house.one("SELECT count(*) FROM profile_facts WHERE text <> ''") == 0
+    await house.ctx.slots.look()
+    for file in house.folder.iterdir():
+        held = file.read_bytes()
+        assert b"PELICAN-9" not in held and b"MAGPIE-4" not in held, file.name
+
+
+async def test_a_document_that_gave_way_unseen_is_soon_in_no_file(house: House) -> None:
+    await house.say("hi", id="c")
+    put(house, "c", "plan.md", "PELICAN-9")
+    put(house, "c", "plan.md", "Ship it.")
+    await house.ctx.slots.look()
+    for file in house.folder.iterdir():
+        assert b"PELICAN-9" not in file.read_bytes(), file.name
+
+
 async def test_a_renewal_that_changes_nothing_moves_nothing_and_is_done(house: House) -> None:
     learn(house, "Lives in Oslo.")
     before = await house.say("hi", id="c")

@@ -323,6 +323,27 @@ async def test_deletions_from_before_the_start_are_no_news(house: House, care: C
     assert told == [(gone, said.conversation)]
 
 
+async def test_the_wal_is_emptied_once_no_reader_is_in_the_way(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 10: at the start, and after each word of something that is gone."""
+    monkeypatch.setattr("gateway.store.engine.CHECKPOINT_WAIT_MS", 1)
+    wal = house.store.path.with_name(house.store.path.name + "-wal")
+    await house.say(user("hi"), id="雨")
+    await house.ctx.slots.look()
+    assert wal.stat().st_size == 0
+    await house.say(user("hm"), id="雨")
+    await house.ctx.slots.look()
+    assert wal.stat().st_size > 0, "nothing was emptied"
+    house.store.writing(tell_of_emptied, house.clock.ms)
+    with house.store._reader.begin() as reader:
+        reader.exec_driver_sql("SELECT count(*) FROM messages").all()
+        await house.ctx.slots.look()
+    assert wal.stat().st_size > 0
+    await house.ctx.slots.look()
+    assert wal.stat().st_size == 0
+
+
 async def test_word_of_an_emptied_text_clears_the_memories_of_views_alone(house: House) -> None:
     """As `foldgate memories delete --now` leaves it beside a server that runs."""
     said = await house.say(user("hi"), id="雨")
