@@ -126,7 +126,9 @@ async def _check_backends(file: PolicyFile) -> dict[str, Finding]:
                 probed["cautions"] = await _check_slots(backend.slot_care)
         finally:
             await backend.aclose()
-        found[name] = {"kind": backend.kind, **probed, "window_tokens": window}
+        # A provider is not called: nothing it offers for nothing says whether a turn would go well.
+        asked = backend.kind != "litellm" and backend.off_reason is None
+        found[name] = {"kind": backend.kind, "asked": asked, **probed, "window_tokens": window}
     return found
 
 
@@ -179,7 +181,9 @@ def _print(report: dict[str, Any]) -> None:
         click.echo(f"         {problem}")
     for name, one in report["backends"].items():
         window = f"window {one['window_tokens']:,} tokens" if one["window_tokens"] else ""
-        _line(f"backend {name}", one["ok"], one["reason"] or window)
+        unasked = "has what it needs, was not called" if one["ok"] and not one["asked"] else ""
+        says = ", ".join(part for part in (unasked, window) if part)
+        _line(f"backend {name}", one["ok"], one["reason"] or says)
     for name, one in report["models"].items():
         _line(f"model {name}", one["ok"], ", ".join(one["backends"]) or "no backend answers")
     for note in report["notes"]:

@@ -47,8 +47,9 @@ def explain_command(
 ) -> None:
     """Tell which backend a conversation's next turn goes to, and why.
 
-    Changes nothing. The backends are asked whether they answer; what the running gateway knows of
-    their failures (a circuit that is open) it keeps to itself.
+    Changes nothing. Servers are asked whether they answer; a provider in the cloud is not called
+    and taken to. What the running gateway knows of failures (a circuit that is open) it keeps to
+    itself.
     """
     settings = settings_of(policies=policies, database_url=database_url)
     sent = dict(_read_header(header) for header in headers)

@@ -78,9 +78,13 @@ def test_a_backend_without_its_key_is_off_and_not_bad(run: Run, tmp_path: Path) 
     cloud = (
         '  cloud: {kind: litellm, model: xai/grok-4.3, api_key: "${NO_KEY:-}", window: 1M tokens}\n'
     )
-    (tmp_path / "policies.yaml").write_text(POLICIES.replace("policies:\n", f"{cloud}policies:\n"))
+    open_ = cloud.replace("cloud:", "sky:").replace("${NO_KEY:-}", "sk-1")
+    text = POLICIES.replace("policies:\n", f"{cloud}{open_}policies:\n")
+    (tmp_path / "policies.yaml").write_text(text)
     told = run("doctor").stdout.splitlines()
     assert "ok   backend rehearsal" in told
+    sky = "ok   backend sky: has what it needs, was not called, window 1,000,000 tokens"
+    assert sky in told, "whether a provider answers is not known, and not claimed"
     assert "off  backend cloud: its api_key is not set" in told
     assert "BAD  model foldgate: no backend answers" in told
     assert "ok   model vendor/tiny: rehearsal" in told
