@@ -4,10 +4,10 @@ import re
 
 from policies.judge.notices.notice import Notice, bare, forms, free
 
-_MACHINE = r"\b(?:the|this|an?) (?:\w+ )?(?:assistant|model|system|ai|bot|narrator|author)\b"
+_MACHINE = r"\b(?:the|this|an?) (?:\w+ )?(?:assistant|model|system|ai|bot|narrator)\b"
 _RECORDER = (
-    r"\b(?P<recorder>recorder|chronicler|summari[sz]er|archivist|(?:large )?language model"
-    r"|ai model|scribe|annalist)\b"
+    r"\b(?P<recorder>recorder|chronicler|summari[sz]er|(?:large )?language model"
+    r"|ai model)\b"
 )
 _NOW = (
     r"(?:(?:is|remains) (?:un(?:able|willing)|not (?:\w+ly )?(?:able|permitted|allowed|willing"
@@ -24,9 +24,14 @@ _GAP = (
     r"(?:(?!\b(?:and|but|so|until|without|then|before|after|because|unless|who|which)\b)"
     r"[^,;:]){0,60}?"
 )
-_TASK = r"\b(?P<telling>summar\w+|chronicl\w+|recaps?|synops\w+|retell\w*|chapters?\b(?! of\b))"
+_TASK = (
+    r"\b(?P<telling>summar(?!y (?:judgment|execution|dismissal|offence))\w+|chronicl\w+|recaps?"
+    r"|synops\w+|retell\w*"
+    r"|chapters?\b(?! of\b))"
+)
 _TELLING = (
-    r"\b(?P<telling>summar\w+|chronicl\w+|recaps?\b|synops\w+|recount\w*|retell\w*|narrat\w+"
+    r"\b(?P<telling>summar\w+|chronicl\w+|recaps?\b|synops\w+|recount\w*|retell\w*|narrat(?:es?"
+    r"|ed|ing)\b"
     r"|record(?:ing|ed|s)?\b|accounts? of\b|chapters?\b|describ\w+|retold|detailed"
     r"|document(?:ed|ing)"
     r"|reproduced|elaborated)"
@@ -49,7 +54,8 @@ _NOT_DONE = (
 _VOID = (
     rf"(?:\b(?:is|are|was|were|be|been|being) (?:\w+ly )?{_NOT_DONE}"
     r"|\b(?:can ?not|can'?t|could not|couldn'?t|may not|must not|will not|would not|should not)"
-    r" be \w+|\bfalls? outside|\bviolat\w+|\bdoes not (?:meet|comply))"
+    r" be \w+|\bfalls? outside|\b(?:violat|breach|contraven)\w+|\bgoes against\b"
+    r"|\bdoes not (?:meet|comply))"
 )
 _MATERIAL = (
     r"\b(?:content|material|text|conversation|exchange|dialogue|talk|discussion|details?"
@@ -59,7 +65,8 @@ _PART = (
     r"(?:\b(?:rest|remainder)\b|\bremaining (?:content|material|details?|parts?|text|passages?"
     r"|portions?|exchange|conversation|scene)|\b(?:some|certain|several|many|other|further|any"
     r"|explicit|sensitive|graphic|intimate|the) (?:\w+ )?(?:details?|parts?|portions?|passages?"
-    r"|sections?|elements?|content|material)\b|\b(?:parts?|portions?|details) of (?:the|this)"
+    r"|sections?|elements?|content|material)\b(?! of (?!the (?:passage|exchange"
+    r"|conversation|text|scene|story|talk|chat)))|\b(?:parts?|portions?|details) of (?:the|this)"
     r" (?:passage|exchange|conversation|text|scene|content|story)|\banything (?:beyond|further"
     r"|else)|\beverything (?:else|beyond))"
 )
@@ -113,13 +120,15 @@ ENGLISH = Notice(
         rf"^(?=.*{_MATERIAL})(?=.*(?:{_CLOSED}|\bnot\b)).*\b(?P<rules>(?:safety|ethical|legal"
         rf"|policy"
         r"|moral) reasons?|content polic\w+|guidelines?|propriety|decency|moderation)\b",
-        rf"^[\[(（【][^\])）】]{{0,60}}?(?P<left>{_SHUT})",
+        rf"^[\[【][^\]】]{{0,60}}?(?P<left>{_SHUT})",
         rf"^\W*(?:further |remaining |the |some |more )?(?:details?|content|material|text|names?)"
         rf" (?:(?:was|were|is|are|has been|have been) )?(?P<left>{_SHUT})",
-        r"\b(?:no|without) (?:further|more|other|additional) (?:description|details?|account"
-        r"|information|content|record)s?\b.{0,30}?\b(?P<left>given|provided|recorded|included"
-        r"|described|offered|shown)\b",
-        r"\b(?:nothing|none|no part|little) .{0,120}?\b(?:can|could|may|will) be"
+        r"\b(?:no|without) (?:further|more|other|additional) (?:description|account|record)s?\b"
+        r".{0,30}?\b(?P<left>given|provided|offered|made)\b",
+        r"\b(?:no|without) (?:further|more|other|additional) (?:details?|information|content)\b"
+        r".{0,30}?\b(?P<left>recorded|included|described)\b",
+        r"\b(?:nothing|none|no part|little) (?:about|of|on|from) .{0,120}?\b(?:can|could|may"
+        r"|will) be"
         r" (?P<telling>descri\w+|recorded|recount\w*|summari\w+|chronicl\w+|narrated|retold)",
         r"\bit (?:was|has been|is) (?:decided|chosen|deemed|best|better)\b.{0,30}?\bnot to"
         r" (?P<telling>descri\w+|record|recount|summar\w+|chronicl\w+|narrate|retell)",
@@ -127,16 +136,19 @@ ENGLISH = Notice(
         rf"\b(?:no|neither) (?:\w+ )?{_TASK}.{{0,90}}?\b(?:be|is|was|were|available|possible)\b",
         rf"{_TASK}.{{0,120}}?{_VOID}",
         rf"{_PASSAGE}.{{0,160}}?(?:{_VOID}|{_RULES})",
-        rf"\brequest (?:to|for)\b.{{0,20}}?{_TELLING}.{{0,160}}?\b{_NOT_DONE}",
-        r"\b(?:not (?:been )?possible|impossible|unable|inappropriate|not (?:appropriate|permitted"
-        rf"|allowed))\b{_GAP}{_TASK}",
+        r"\brequest (?:to|for)\b.{0,20}?\b(?P<telling>summar\w+|chronicl\w+|record|recount|retell)"
+        rf".{{0,160}}?\b{_NOT_DONE}",
+        r"(?:^\W*unable|\b(?:not (?:been )?possible|impossible|inappropriate|not (?:appropriate"
+        r"|permitted"
+        rf"|allowed)))\b{_GAP}{_TASK}",
         rf"{_MATERIAL}.{{0,120}}?{_VOID}.*?{_RULES}",
+        rf"\b(?:ends?|stops?|breaks? off) here\b.*?{_RULES}",
         rf"{_RULES}.*?\b(?:can ?not|could not|may not|must not|not) be {_TELLING}",
         r"^\W*(?:it|this|that|they|these|much of (?:it|this)|(?:the|this) (?:conversation|exchange"
         r"|content|material|talk|rest))\b.{0,30}?(?:can ?not|can'?t|could not|may not|must not"
         r"|will not|is not|are not|was not) (?:be )?(?:\w+ly )?\b"
-        r"(?P<telling>describ\w+|summari[sz]\w+|recorded|recount\w+|chronicl\w+|retold|reproduced"
-        r"|narrated|elaborated)",
+        r"(?P<telling>describ\w+\b(?! as\b)|summari[sz]\w+|recorded|recount\w+|chronicl\w+|retold"
+        r"|reproduced|narrated|elaborated)",
         rf"{_PART}.{{0,60}}?{free(_LEFT)}.*?{_RULES}",
         rf"{_PART}.{{0,60}}?{_LEFT_OUT}{_REASON}",
         r"\b(?:i|we)(?:'ve| have| had)? (?:\w+ly )?(?P<left>left out|omitted|skipped|excluded"
@@ -146,13 +158,14 @@ ENGLISH = Notice(
         r"|cut (?:it|this) short|go no further)\b",
     ),
     reported=forms(
-        rf"{_MACHINE}.{{0,20}}?{_DENIES}{_GAP}{_TELLING}",
+        rf"{_MACHINE}.{{0,20}}?{_DENIES}{_GAP}(?!record){_TELLING}",
+        rf"{_MACHINE}.{{0,20}}?\b(?:declin\w+|refus\w+) to (?P<telling>record)\b",
         rf"{_MACHINE}.{{0,20}}?{_DENIES}.*?{_RULES}",
         rf"{_MACHINE}.{{0,20}}?\b(?:bound|limited|restricted|instructed"
         rf"|prevented)\b.{{0,30}}?{_RULES}",
         rf"{_MACHINE}.{{0,20}}?(?:{_DENIES}|\b(?:instructed|asked|told|designed|trained) not to)\b"
-        r"{_GAP}\b(?P<telling>produc\w+|generat\w+|compos\w+|process\w*|compl(?:y|ies|ied)"
-        r"|fulfil\w*|text|content)".replace("{_GAP}", _GAP),
+        rf"{_GAP}\b(?P<telling>produc\w+|generat\w+|compos\w+|compl(?:y|ies|ied)"
+        r"|fulfil\w*|text|content)",
     ),
     asked=re.compile(
         r"summar|\bsum (?:\w+ )?up\b|tl;? ?dr|\brecap|\bshorten|condens|overview|outline|\bgist\b"

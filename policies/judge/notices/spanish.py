@@ -35,7 +35,9 @@ _RULES = (
 _LEFT = (
     r"\b(?P<left>omit\w+|suprim\w+|eliminad\w+|excluid\w+|retirad\w+|ocultad\w+|censurad\w+"
     r"|no se (?:incluy\w+|describ\w+|registr\w+|recog\w+|reproduc\w+)|no (?:fueron|fue)"
-    r" (?:incluid\w+|descrit\w+|registrad\w+)|dej\w+ fuera|queda\w* fuera)"
+    r" (?:incluid\w+|descrit\w+|registrad\w+)|(?:dej|queda)\w* fuera(?=\W*$| (?:por|porque"
+    r"|debido|segun|de (?:est|acuerdo)))"
+    r")"
 )
 _PART = (
     r"\b(?:el resto|lo (?:demas|restante)|contenido restante|(?:algun[oa]s|ciert[oa]s|otr[oa]s"
