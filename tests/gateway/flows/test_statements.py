@@ -7,8 +7,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from gateway.flows.tails import LEAST_ROOM
 from gateway.store import transcript
@@ -27,15 +29,23 @@ _INSIDE = "message_search_"
 def listening(house: House) -> Iterator[list[str]]:
     """Every statement that SQLite is given on the writer, transactions' own marks apart."""
     heard: list[str] = []
-    raw = house.store._writer.raw_connection()
-    driver = raw.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    driver.set_trace_callback(heard.append)
-    raw.close()
+    drivers: list[sqlite3.Connection] = []
+
+    def hear(driver: Any, *_: Any) -> None:
+        assert isinstance(driver, sqlite3.Connection)
+        driver.set_trace_callback(heard.append)
+        drivers.append(driver)
+
+    writer, held = house.store._writer, house.store._held
+    if held is not None:  # from the first write on it keeps its connection
+        hear(held.connection.driver_connection)
+    event.listen(writer, "checkout", hear)
     try:
         yield heard
     finally:
-        driver.set_trace_callback(None)
+        event.remove(writer, "checkout", hear)
+        for driver in drivers:
+            driver.set_trace_callback(None)
 
 
 def commits(heard: list[str]) -> list[list[str]]:
