@@ -118,8 +118,7 @@ def _print_explanation(found: dict[str, Any]) -> None:
     for turn in found["turns"]:
         click.echo(
             f"{turn['at']}  {turn['backend']} under {turn['policy']}: {turn['rule'] or 'no rule'} "
-            f"({turn['view']}, {turn['state']})",
-            err=True,
+            f"({turn['view']}, {turn['state']})"
         )
 
 

@@ -8,6 +8,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.options import (
+    counted,
     database_option,
     json_option,
     opened_store,
@@ -105,8 +106,11 @@ def _tell(report: Report) -> None:
             f"{bad['conversation']}  {bad['kind']}  {bad['id']}  {', '.join(bad['reasons'])}: "
             f"{speakable(bad['text'])[:_LINE]}"
         )
-    looked = ", ".join(f"{count:,} {kind}" for kind, count in report.looked.items())
-    done = "are bad" if report.dry_run else "are in quarantine now"
-    click.echo(
-        f"{report.conversations:,} conversations ({looked}): {len(report.bad):,} {done}", err=True
+    plurals = {"entry": "entries"}
+    looked = ", ".join(
+        counted(count, kind, plurals.get(kind)) for kind, count in report.looked.items()
     )
+    verb = "is" if len(report.bad) == 1 else "are"
+    done = "bad" if report.dry_run else "in quarantine now"
+    told = counted(report.conversations, "conversation")
+    click.echo(f"{told} ({looked}): {len(report.bad):,} {verb} {done}", err=True)

@@ -66,8 +66,8 @@ def test_it_is_told_to_people(run: Run, refused: Seeded) -> None:
     assert f"{refused.mine.id}  chapter  chap_" in done.stdout
     assert "  refusal" in done.stdout
     assert done.stdout.endswith(f": {REFUSAL}\n")
-    assert "1 conversations (1 chapter, 1 gist, 0 entry, 0 fact): 1 are bad" in done.stderr
-    assert "1 are in quarantine now" in run("scrub", "--all").stderr
+    assert "1 conversation (1 chapter, 1 gist, 0 entries, 0 facts): 1 is bad" in done.stderr
+    assert "1 is in quarantine now" in run("scrub", "--all").stderr
 
 
 def test_all_are_an_owners_where_one_is_named(run: Run, refused: Seeded) -> None:
