@@ -86,8 +86,8 @@ _REASON = (
 )
 
 _RECORD = (
-    r"\b(?P<telling>summar(?:y|ies|i[sz]\w+)|chronicles?|recaps?|synops\w+|retelling"
-    r"|(?:this|the present) (?:record|account|text|chapter|report))\b"
+    r"\b(?:(?P<telling>summar(?:y|ies|i[sz]\w+)|chronicles?|recaps?|synops\w+|retelling)"
+    r"|(?:this|the present) (?P<passage>record|account|text|chapter|report))\b"
 )
 _CLOSED = (
     r"\b(?:withheld|omit\w*|left (?:out|blank|empty)|redact\w*|filtered|flagged|blocked|cens\w+"

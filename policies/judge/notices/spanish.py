@@ -5,7 +5,8 @@ import re
 from policies.judge.notices.notice import Notice, bare, forms
 
 _MACHINE = (
-    r"\b(?:el|la|este|esta|un|una) (?:asistente|modelo|ia|sistema|inteligencia artificial|narrador"
+    r"\b(?:el|al|la|este|esta|un|una) (?:asistente|modelo|ia|sistema|inteligencia artificial"
+    r"|narrador"
     r"|narradora|bot)\b"
 )
 _RECORDER = (
@@ -33,7 +34,8 @@ _RULES = (
     r"|inapropiad\w+|inadecuad\w+|apropiad\w+|adecuad\w+|explicit\w+|privacidad|moderacion)\b"
 )
 _LEFT = (
-    r"\b(?P<left>omit\w+|suprim\w+|eliminad\w+|excluid\w+|retirad\w+|ocultad\w+|censurad\w+"
+    r"\b(?P<left>omit\w+|filtrad\w+|suprim\w+|eliminad\w+|excluid\w+|retirad\w+|ocultad\w+"
+    r"|censurad\w+"
     r"|no se (?:incluy\w+|describ\w+|registr\w+|recog\w+|reproduc\w+)|no (?:fueron|fue)"
     r" (?:incluid\w+|descrit\w+|registrad\w+)|(?:dej|queda)\w* fuera(?=\W*$| (?:por|porque"
     r"|debido|segun|de (?:est|acuerdo)))"
@@ -54,11 +56,11 @@ _VOID = (
 )
 
 _RECORD = (
-    r"\b(?P<telling>resumen(?:es)?|cronica|sintesis|(?:este|el presente) (?:registro|relato|texto"
-    r"|capitulo))\b"
+    r"\b(?:(?P<telling>resumen(?:es)?|cronica|sintesis)|(?:este|el presente)"
+    r" (?P<passage>registro|relato|texto|capitulo))\b"
 )
 _CLOSED = (
-    r"\b(?:omit\w+|suprim\w+|censur\w+|filtrad\w+|bloque\w+|oculta\w*|inapropiad\w+"
+    r"\b(?:omit\w+|evit\w+|suprim\w+|censur\w+|filtrad\w+|bloque\w+|oculta\w*|inapropiad\w+"
     r"|inadecuad\w+|no (?:disponible|apt\w+|incluy\w+|abarca|describe|recoge|contiene|se (?:incluy"
     r"|describ|recog)\w+|(?:es|seria|esta|son) (?:apropiad|adecuad|apt|disponible|posible)\w*)"
     r"|en blanco|mas alla|fuera de)\b"
@@ -71,7 +73,7 @@ SPANISH = Notice(
         r" artificial|ia\b|asistente (?:de ia|virtual))[^.]{0,20}?,? ?(?:no |solo |unicamente )?"
         r"\b(?:tengo|puedo|poseo|debo|soy|me|mi|cuento|carezco)\b",
         r"\bsoy (?:solo )?(?:un|una) (?P<recorder>ia|inteligencia artificial|modelo de lenguaje)\b",
-        rf"{_RECORDER}.{{0,30}}?(?:{_DENIES}|disculp\w+)",
+        rf"{_RECORDER}.{{0,30}}?(?:{_DENIES}|disculp\w+|\bno\b)",
         rf"{_RECORD}.{{0,80}}?{_CLOSED}",
         rf"{_CLOSED}.{{0,80}}?{_RECORD}",
         r"^(?=.*\b(?:contenido|material|texto|conversacion|charla|escena|detalles)\b)"
@@ -93,10 +95,18 @@ SPANISH = Notice(
         r"\bhe (?:\w+mente )?(?P<left>omitido|dejado fuera|suprimido|excluido)\b",
         r"\b(?:debo|tengo que|he de|voy a|tendre que)"
         r" (?P<stop>(?:detenerme|parar|terminar|dejarlo|pararme|interrumpir)\w* (?:aqui|ahi))\b",
+        r"\bno se (?:ofrece|da|incluye|aporta)\w* (?:mas|mayor(?:es)?) (?P<telling>descri\w+"
+        r"|detalles?)",
+        r"\bnada .{0,120}?\b(?:puede|podra|debe) (?P<telling>registr|relat|narr|resum|descri)\w+",
+        r"\bse (?:ha )?(?:decidi|opt)\w+ (?:por )?no (?P<telling>registr|relat|narr|resum"
+        r"|descri)\w+",
+        rf"{_LEFT}.{{0,12}}?\b(?:mas|el resto del|parte del) (?:contenido|material|texto)",
+        rf"{_RULES}.*?\bno se (?P<telling>relat|narr|descri|resum|registr)\w+",
     ),
     reported=forms(
         rf"{_MACHINE}.{{0,20}}?{_DENIES}{_GAP}{_TELLING}",
         rf"{_MACHINE}.{{0,20}}?{_DENIES}.*?{_RULES}",
+        rf"{_MACHINE}.{{0,30}}?\bque no (?P<telling>gener|escrib|produzc|redact)\w+",
     ),
     asked=re.compile(r"resum|sintesis|\bacort|\babrevi|en pocas palabras|\bcondens"),
     rules=bare(_RULES),
