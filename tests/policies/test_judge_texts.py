@@ -87,8 +87,8 @@ def test_notices_are_refusals(half: str) -> None:
     assert {row["lang"] for row in rows} == LANGUAGES
     reasons = [_noticed(row) for row in rows]
     assert [row for row, found in zip(rows, reasons, strict=True) if not found] == []
-    # Two name rules and a mood that no span of this talk holds: rejected for that alone.
-    assert sum("refusal" not in found for found in reasons) <= 2
+    # The others hold so little of this short talk that they are rejected for that alone.
+    assert sum("refusal" in found for found in reasons) >= 0.94 * len(rows)
 
 
 def test_refusals_that_are_told_pass_the_whole_judge() -> None:
