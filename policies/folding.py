@@ -33,6 +33,13 @@ def plan_debt(limits: Limits, state: ViewState) -> Debt | None:
     return Debt(step.border, step.spans)
 
 
+def is_look_due(limits: Limits, before: int, after: int) -> bool:
+    """Whether more debt is looked for although chapters are on their way: once for each asked
+    chapter length of text, because looking reads a whole memory. before, after: the characters of
+    the conversation before a turn and behind it."""
+    return before // limits.length != after // limits.length
+
+
 def is_eased(limits: Limits, state: ViewState, rest: int) -> bool:
     """Whether the rows on their way, or a newer gist, restore half the headroom by themselves.
     rest: what the tail costs behind the last of them; of the tail nothing else is looked at."""

@@ -26,6 +26,7 @@ from gateway.flows.states import (
     chapter_state,
     gist_state,
     has_news,
+    is_asked_for,
     is_indebted,
     load_state,
     load_whole_memory,
@@ -38,7 +39,7 @@ from gateway.store.chapter_rows import ChapterRow
 from gateway.store.fold_rows import FoldRow
 from gateway.store.gist_rows import GistRow
 from gateway.store.transcript import StoredMessage
-from policies.folding import is_eased, plan_debt, plan_fold, plan_token_cut
+from policies.folding import is_eased, is_look_due, plan_debt, plan_fold, plan_token_cut
 from policies.generations import plan_gist_stand_in, plan_major
 from policies.values import Fold, Mark, Span
 
@@ -255,10 +256,19 @@ def _plan_gist(
         add_gist_job(connection, site.order, gist, folded)
 
 
-def plan_chapters(connection: Connection, site: Site, fold: FoldRow | None) -> int | None:
-    """After a turn: rows and jobs for the debt. Returns when the first job is due."""
-    total = measure(connection, site, fold)
-    if total <= site.limits.start or is_indebted(connection, site, fold, total):
+def plan_chapters(
+    connection: Connection, site: Site, fold: FoldRow | None, *, before: int
+) -> int | None:
+    """After a turn: rows and jobs for the debt. Returns when the first job is due. before: the
+    characters of the conversation before the turn."""
+    total, after = measure(connection, site, fold), site.head.cum_chars
+    if total <= site.limits.start:
+        return None
+    was_over = total - (after - before) > site.limits.start
+    if was_over and not is_look_due(site.limits, before, after):
+        if is_asked_for(connection, site, fold):
+            return None
+    if is_indebted(connection, site, fold, total):
         return None
     memory = load_whole_memory(connection, site, fold)
     if not site.limits.messages:

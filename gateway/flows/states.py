@@ -188,6 +188,11 @@ def has_news(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
     return gist_rows.is_made_since(connection, pk, site.policy.name, fold)
 
 
+def is_asked_for(connection: Connection, site: Site, fold: FoldRow | None) -> bool:
+    """Whether a chapter beyond the border is on its way, or written."""
+    return bool(_coming(connection, site, fold))
+
+
 def is_indebted(connection: Connection, site: Site, fold: FoldRow | None, total: int) -> bool:
     """Whether no more debt is planned, as can be told without texts: the chapters that are asked
     for already make room enough, or too little stands behind them to be worth one (`plan_debt`

@@ -494,7 +494,8 @@ def finish_turn(
     if ending.prompt_tokens and abs(ratio - begun.ratio) > 0.01:
         token_ratios.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
     site = site_of(begun, setting, head, ratio, now_ms)
-    due = folds.plan_chapters(connection, site, begun.fold)
+    before = begun.asked.cum_chars - begun.asked.chars
+    due = folds.plan_chapters(connection, site, begun.fold, before=before)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         due = site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
     for policy in setting.warm:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.folding import plan_debt, plan_fold, plan_token_cut
+from policies.folding import is_look_due, plan_debt, plan_fold, plan_token_cut
 from policies.ground import foresee_length, memory_chars
 from policies.values import (
     ChapterState,
@@ -699,3 +699,17 @@ def test_a_view_in_messages_never_holds_more_than_its_ceiling(turns: int, wait: 
             rows += [row(span.first, span.last, span.chars, None) for span in debt.spans]
         if turn % wait == 0:
             rows = [replace(one, length=one.length or 9) for one in rows]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "due"),
+    [
+        (47_900, 48_300, False),  # 43 x 1,100 = 47,300 and 44 x 1,100 = 48,400: none is passed
+        (48_300, 48_500, True),
+        (48_400, 49_400, False),
+        (10_000, 30_000, True),
+        (48_400, 48_400, False),
+    ],
+)
+def test_more_debt_is_looked_for_once_a_chapter_length(before: int, after: int, due: bool) -> None:
+    assert is_look_due(LOCAL, before, after) is due

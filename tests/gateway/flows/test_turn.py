@@ -91,9 +91,9 @@ async def test_a_reply_that_cannot_be_stored_is_told_and_its_attempt_ends_later(
 ) -> None:
     def fill(pages: int = 1) -> None:
         """No page more than there are (SQLite raises a limit below that to it)."""
-        raw = house.store._writer.raw_connection()
-        raw.cursor().execute(f"PRAGMA max_page_count={pages}")
-        raw.close()
+        kept = house.store._held  # what turns are written on
+        assert kept is not None
+        kept.connection.cursor().execute(f"PRAGMA max_page_count={pages}")
 
     house.local.answers = ["灯台" * 100_000]
     house.local.opens = fill
