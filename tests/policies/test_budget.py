@@ -393,3 +393,32 @@ TENTH = "more than a tenth of what a fold leaves (view.start − view.headroom)"
 )
 def test_what_is_written_and_never_shown_in_full(policy: Policy, found: list[str]) -> None:
     assert find_narrowed(policy) == found
+
+
+@given(
+    st.integers(10_000, 200_000),
+    st.integers(5, 90),
+    st.integers(20, 95),
+    st.integers(0, 20_000),
+    st.integers(0, 20_000),
+)
+def test_pins_have_their_room_out_of_what_memory_has_anyway(
+    start: int, freed: int, kept: int, length: int, pins: int
+) -> None:
+    """However much is pinned, what stands in a memory at most grows by nothing."""
+    headroom = start * freed // 100
+    keep = (start - headroom) * kept // 100
+    view = View(start=start, ceiling=start + 1_000, headroom=headroom, keep=keep)
+    chapters = Chapters(stack=100, split=2_000, length=50)
+    policy = Policy().model_copy(
+        update={
+            "view": view,
+            "chapters": chapters,
+            "gist": Gist(length=50),
+            "ledger": Ledger(length=length, pins=pins),
+        }
+    )
+    limits = limits_of(policy, 3.0)
+    assert limits.pins == min(pins, limits.documents + limits.ledger)
+    beside = limits.gist_length + limits.stack + limits.profile + limits.ledger + limits.documents
+    assert not limits.documents or beside + limits.keep == limits.goal
