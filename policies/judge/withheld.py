@@ -17,6 +17,11 @@ from policies.judge.voices import VOICES
 
 _DENSE = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _STEM_LETTERS, _STEM_SIGNS = 5, 2
+_END_CHARS = 10_000
+"""Of what is longer than any chapter the beginning and the end are read, where notices stand."""
+_PIECE_CHARS = 600
+"""Three times the longest sentence of the tests' notices; a notice of half as many always stands in
+one piece."""
 _COLON = re.compile(r"[:：](?=\s|[^\x00-\x7f])")
 """What follows a colon is said for itself: `Here is the chapter: nothing could be …`."""
 _ASSISTANTS = frozenset(
@@ -30,13 +35,23 @@ def is_withheld(prose: str, heard: Heard) -> bool:
 
     What an assistant of the source refused may be told; quotations are exempt.
     """
+    if len(prose) > 2 * _END_CHARS:
+        prose = f"{prose[:_END_CHARS]}\n{prose[-_END_CHARS:]}"
     parts = sentences(_COLON.sub("\n", unquote(uncover(prose))))
     told = [" ".join(fold(part).split()) for part in parts]
     return _breaks_off(told, heard) or any(
-        notice.script.search(text) and _is_notice(text, notice, heard)
+        notice.script.search(piece) and _is_notice(piece, notice, heard)
         for text in told
+        for piece in pieces(text)
         for notice in NOTICES
     )
+
+
+def pieces(text: str) -> list[str]:
+    """Return a sentence whole, or, where it has no end in sight, in overlapping parts: a pattern
+    looks for its words all over what it is given."""
+    starts = range(0, max(1, len(text) - _PIECE_CHARS // 2), _PIECE_CHARS // 2)
+    return [text[at : at + _PIECE_CHARS] for at in starts]
 
 
 def _breaks_off(told: list[str], heard: Heard) -> bool:
@@ -45,7 +60,7 @@ def _breaks_off(told: list[str], heard: Heard) -> bool:
     for voice in VOICES:
         own = [text for text in told if voice.script.search(text) and voice.speaker.search(text)]
         if len(own) == 1 and own[0] != told[0]:
-            found = voice.first.search(own[0])
+            found = voice.first.search(own[0][:_PIECE_CHARS])
             if found and found.group() not in heard.folded and QUOTE_MARK not in own[0]:
                 return True
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policies.judge.heard import Heard
-from policies.judge.withheld import is_withheld
+from policies.judge.withheld import is_withheld, pieces
 
 CHAT = (
     ("User", "Write my sister a letter that says five years."),
@@ -63,3 +63,27 @@ def test_whose_words_a_refusal_is_in(
     prose: str, span: tuple[tuple[str, str], ...], withheld: bool
 ) -> None:
     assert is_withheld(prose, Heard(span)) is withheld
+
+
+@pytest.mark.parametrize(
+    ("chars", "parts"), [(0, 1), (600, 1), (601, 2), (900, 2), (901, 3), (200_000, 666)]
+)
+def test_an_endless_sentence_is_read_in_parts(chars: int, parts: int) -> None:
+    """Linear: each character stands in two parts of 600 at most; none is left out."""
+    text = "".join(chr(0x4E00 + at % 5_000) for at in range(chars))
+    found = pieces(text)
+    assert len(found) == parts
+    assert max(map(len, found)) <= 600
+    assert "".join([part[:300] for part in found[:-1]] + found[-1:]) == text
+
+
+def test_a_notice_far_into_an_endless_sentence_is_found() -> None:
+    prose = "Ada counts crowns, " * 400 + "and the rest was omitted due to policy"
+    assert is_withheld(prose, Heard(PLAY))
+
+
+@pytest.mark.parametrize("notice", ["{}\n{}", "{1}\n{0}"])
+def test_of_what_is_longer_than_any_chapter_both_ends_are_read(notice: str) -> None:
+    told = "Ada counts her crowns and Finn waits.\n" * 1_000
+    assert not is_withheld(told, Heard(PLAY))
+    assert is_withheld(notice.format(told, "The rest was omitted due to policy."), Heard(PLAY))
