@@ -45,8 +45,6 @@ def language_of(text: str) -> Language | None:
         "en": len(_LATIN.findall(text)),
     }
     language = max(counts, key=lambda name: counts[name])
-    if counts[language] == 0:
-        return None
     return _latin(text) if language == "en" else language
 
 

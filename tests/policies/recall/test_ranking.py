@@ -84,6 +84,16 @@ def test_a_name_tells_whose_words_are_asked_for() -> None:
     assert other[15] == pytest.approx(scores[15])
 
 
+def test_a_name_counts_only_near_where_it_comes_up() -> None:
+    lines = [f"Some words about nothing at all, number {at}." for at in range(200)]
+    for at in (19, 99, 179):  # depths 20, 100, 180
+        lines[at] = "A lantern broke."
+    for at in (95, 97, 103):
+        lines[at] = "Mara, come here."
+    score = {one.depth: one.score for one in Shelf(lines).rank("Mara, which lantern?").scored}
+    assert score[100] > score[20] == score[180]
+
+
 def test_a_name_that_was_hardly_said_tells_nothing() -> None:
     lines = small_talk(40)
     lines[11] = ("assistant", "Mara, listen.")
