@@ -85,13 +85,14 @@ def test_a_name_tells_whose_words_are_asked_for() -> None:
 
 
 def test_a_name_counts_only_near_where_it_comes_up() -> None:
-    lines = [f"Some words about nothing at all, number {at}." for at in range(200)]
-    for at in (19, 99, 179):  # depths 20, 100, 180
-        lines[at] = "A lantern broke."
+    lines = small_talk(200)
+    for at in (19, 99, 179):  # depths 20, 100 and 180
+        lines[at] = ("user", "I bought a violin.")
     for at in (95, 97, 103):
-        lines[at] = "Mara, come here."
-    score = {one.depth: one.score for one in Shelf(lines).rank("Mara, which lantern?").scored}
-    assert score[100] > score[20] == score[180]
+        lines[at] = ("assistant", "Mara, listen.")
+    found = Shelf(lines).rank("Did Mara buy a violin?")
+    scores = {one.depth: one.score for one in found.scored}
+    assert scores[100] > scores[20] == scores[180]
 
 
 def test_a_name_that_was_hardly_said_tells_nothing() -> None:
