@@ -7,11 +7,11 @@ no-break and zero-width spaces, letter case); the text that is kept stays as the
 import re
 import unicodedata
 
-_APOSTROPHES = re.compile("[\u2018\u2019\u201b\u02bc\u02b9\u02bb\u00b4\u0060\u2032\ua78c]")
+_APOSTROPHES = re.compile("[\u2018\u2019\u201b\u02bc\u02b9\u02bb\u00b4\u0060\u2032\ua78b\ua78c]")
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180e\ufeff\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f]"
 )
-_LATIN_ACCENTED = re.compile("(?!ó\\b)[\u00c0-\u024f\u1e00-\u1eff]")
+_LATIN_ACCENTED = re.compile("(?!ó\\b)[\u00c0-\u024f\u1e00-\u1eff][\u0300-\u036f]*")
 """Not a last ó: by it alone Spanish tells `he declined` from `I decline`."""
 _QUOTED = re.compile(
     '"[^"\\n]{1,600}"'
@@ -52,8 +52,11 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.casefold().replace("`", "'")
-    plain = unicodedata.normalize("NFKC", _APOSTROPHES.sub("'", text))
-    plain = _INVISIBLE.sub("", _APOSTROPHES.sub("'", plain)).casefold().replace("ё", "е")
+    # What is invisible goes first: it may stand between a letter and its accent.
+    bare = _INVISIBLE.sub("", _APOSTROPHES.sub("'", text))
+    plain = unicodedata.normalize("NFKC", bare)
+    plain = _INVISIBLE.sub("", _APOSTROPHES.sub("'", plain)).casefold()
+    plain = unicodedata.normalize("NFC", plain).replace("ё", "е")
     if _LATIN_ACCENTED.search(plain):
         plain = _LATIN_ACCENTED.sub(
             lambda letter: unicodedata.normalize("NFD", letter.group())[0], plain

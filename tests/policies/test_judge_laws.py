@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policies.judge import is_refusal
@@ -35,6 +35,9 @@ def test_every_output_has_one_verdict(
 
 
 @given(text=TEXTS)
+@example(text="a\u200b\u0301")
+@example(text="à\u0301")
+@example(text="ß\u0301")
 @settings(max_examples=300, deadline=None)
 def test_folding_twice_is_folding_once(text: str) -> None:
     assert fold(fold(text)) == fold(text)
