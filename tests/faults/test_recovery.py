@@ -371,7 +371,8 @@ async def test_a_silent_stream_without_pings_is_given_up(
         assert heard.error is not None
         assert heard.error["code"] == "upstream_timeout"
         assert heard.error["message"].startswith("There is no word after 0.3 s")
-        await wall.upstream.gone()
+        if wall.upstream.chats:  # a busy machine may not have come so far
+            await wall.upstream.gone()
         gate = asyncio.Event()
         wall.upstream.play(stream(role(), delta("네"), end("stop"), DONE, hold=gate))
         visit = wall.visit("hi")
