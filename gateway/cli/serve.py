@@ -34,8 +34,8 @@ _BACKLOG = 2048
 # What a turn makes holds few cycles: looked for every 700 objects, as Python would, they take three
 # hundredths of a turn.
 _COLLECTED = (10_000, 20, 20)
-# mallopt's name for the number of heaps (malloc.h of glibc).
-_M_ARENA_MAX = -8
+# mallopt's parameters (malloc.h of glibc).
+_M_ARENA_MAX, _M_TRIM_THRESHOLD = -8, -1
 
 
 @click.command("serve")
@@ -51,17 +51,20 @@ def serve_command(
     """Run the gateway until it is told to stop (Ctrl-C, SIGTERM)."""
     settings = settings_of(host=host, port=port, policies=policies, database_url=database_url)
     configure_logs(settings.log, settings.log_level)
-    _share_arenas()
+    _give_memory_back()
     app = _build(settings)
     with _listening(settings) as listener:
         _run(app, settings, listener)
 
 
-def _share_arenas() -> None:
-    """Let the threads of the store share two heaps of the C library, where it is glibc: else each
-    keeps what it once needed (five megabytes after a long history)."""
+def _give_memory_back() -> None:
+    """Where the C library is glibc: let the threads of the store share two heaps, else each keeps
+    what it once needed; and give back at once what a long history took, else the library learns
+    from it to keep as much. Some ten megabytes after one of 5,000 messages."""
     if platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_ARENA_MAX, 2)
+        library.mallopt(_M_TRIM_THRESHOLD, 128 * 1024)
 
 
 def _build(settings: Settings) -> FastAPI:

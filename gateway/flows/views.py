@@ -16,10 +16,10 @@ from typing import Any
 from gateway.flows.notes import NO_NOTES, Noted
 from gateway.prompts.view import Tail
 
-# What some 300 live local views weigh; a cloud view of 200,000 characters weighs four of them, and
+# What some 200 live local views weigh; a cloud view of 200,000 characters weighs four of them, and
 # a memory with documents of 100,000 characters as much again. One that is not there costs its next
 # turn some milliseconds.
-DEFAULT_BYTES = 12 * 1024 * 1024
+DEFAULT_BYTES = 8 * 1024 * 1024
 # What Python needs beside the bytes of a message: their object, its depth, two places in lists.
 _FRAGMENT_BYTES = 100
 
