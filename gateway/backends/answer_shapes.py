@@ -1,5 +1,6 @@
 """What a chunk or a message of an answer must look like to be read, and what of it is substance."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.wire.json_text import loads
@@ -14,7 +15,33 @@ def read_plain(payload: bytes) -> Any:
         parsed = loads(payload)
     except ValueError:
         return None
+    return keep_plain(parsed)
+
+
+def keep_plain(parsed: Any) -> Any:
+    """The chunk where it is plain, else None."""
     return parsed if is_plain(parsed) else None
+
+
+def read_together(events: Sequence[tuple[str, bytes]]) -> list[Any]:
+    """For each event that came with others its JSON where it is an object, else None: read at one
+    go, for beginning to parse costs more than a chunk does. All None where any of them is broken:
+    then each is looked at by itself."""
+    texts = [payload if payload[:1] == b"{" else b"null" for _, payload in events]
+    try:
+        parsed = loads(b"[" + b",".join(texts) + b"]")
+    except ValueError:
+        return [None] * len(events)
+    # More or fewer: some were pieces of JSON that only look whole side by side.
+    return parsed if len(parsed) == len(events) else [None] * len(events)
+
+
+def plain_text(parsed: dict[str, Any]) -> str | None:
+    """The text of a plain chunk; None where it brings figures as well."""
+    if "usage" in parsed or "timings" in parsed:
+        return None
+    text: str = parsed["choices"][0]["delta"]["content"]
+    return text
 
 
 def is_plain(parsed: Any) -> bool:

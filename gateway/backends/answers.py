@@ -11,7 +11,15 @@
 
 from typing import Any
 
-from gateway.backends.answer_shapes import has_chunk_shape, has_substance, is_plain, read_plain
+from gateway.backends.answer_shapes import (
+    has_chunk_shape,
+    has_substance,
+    is_plain,
+    keep_plain,
+    plain_text,
+    read_plain,
+    read_together,
+)
 from gateway.backends.base import Chunk
 from gateway.backends.classification import classify_payload
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
@@ -19,6 +27,9 @@ from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.backends.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
 from policies.schema import Timeouts
+
+_MANY = 4
+"""Events that come together are read together from this number on."""
 
 
 class Course:
@@ -229,12 +240,16 @@ class AnswerReader:
     def _take_events(self, events: list[tuple[str, bytes]], at_end: bool = False) -> list[Chunk]:
         chunks: list[Chunk] = []
         course = self.course
-        for field, payload in events:
+        together = read_together(events) if len(events) >= _MANY else [None] * len(events)
+        for (field, payload), parsed in zip(events, together, strict=True):
             if self.done or course.fault is not None:
                 break
             if field == DATA:
-                if course.flows and (parsed := read_plain(payload)) is not None:
-                    chunks.append(Chunk(payload, parsed))
+                plain = None
+                if course.flows:
+                    plain = read_plain(payload) if parsed is None else keep_plain(parsed)
+                if plain is not None:
+                    chunks.append(Chunk(payload, plain, plain_text(plain)))
                     continue
                 self._take_data(payload, chunks, at_end)
             elif field == ERROR:

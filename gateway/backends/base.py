@@ -60,10 +60,12 @@ class Call:
 
 class Chunk(NamedTuple):
     """One `chat.completion.chunk`. `data` is its JSON as it came where nothing had to be changed;
-    `parsed` is the same object decoded (not to be modified)."""
+    `parsed` is the same object decoded (not to be modified). `text` is a piece of the first
+    choice's text where the chunk brings nothing else; None says nothing."""
 
     data: bytes
     parsed: dict[str, Any]
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

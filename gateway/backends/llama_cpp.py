@@ -157,8 +157,7 @@ class LlamaCpp:
         try:
             async with aclosing(self._batches(call, gather=True)) as batches:
                 async for chunks in batches:
-                    for chunk in chunks:
-                        builder.feed(chunk.parsed)
+                    _collect(builder, chunks)
         except UpstreamFault as fault:
             if fault.partial:
                 fault.received = builder.completion()
@@ -273,3 +272,18 @@ class LlamaCpp:
 def _is_number(value: Any) -> TypeGuard[int]:
     """true and false are whole numbers to Python, and none that a server counts."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _collect(builder: ReplyBuilder, chunks: Sequence[Chunk]) -> None:
+    """Feed chunks that came together, runs of mere text at one go."""
+    texts: list[str] = []
+    for chunk in chunks:
+        if chunk.text is not None:
+            texts.append(chunk.text)
+            continue
+        if texts:
+            builder.feed_texts(texts)
+            texts = []
+        builder.feed(chunk.parsed)
+    if texts:
+        builder.feed_texts(texts)

@@ -1,5 +1,6 @@
 """One choice of a reply put together from its pieces: text, thinking, calls of tools, the rest."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.wire.json_text import dumps, loads
@@ -60,6 +61,12 @@ class ChoiceBuilder:
                     continue  # some servers send the same piece under both names
                 else:
                     self._feed_other(key, value)
+
+    def feed_texts(self, texts: Sequence[str]) -> None:
+        """Take pieces of text that came alone, in order."""
+        self._read = None
+        self._content_seen = True
+        self._content.extend(texts)
 
     def _feed_logprobs(self, logprobs: dict[str, Any]) -> None:
         if self._logprobs is None:

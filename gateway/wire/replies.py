@@ -5,6 +5,7 @@ they stay plain dictionaries. What is kept is what the model said; the form that
 in one thing only: thinking that leaked into the content stands under reasoning.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.wire.choices import ChoiceBuilder
@@ -43,6 +44,11 @@ class ReplyBuilder:
                 self._choice(choice).feed(choice, "delta")
         if self._top is None or "usage" in chunk or "timings" in chunk:
             self._feed_top(chunk)
+
+    def feed_texts(self, texts: Sequence[str]) -> None:
+        """Take pieces of the first choice's text that came in chunks of their own with nothing else
+        in them, behind a first chunk that `feed` took."""
+        self._first.feed_texts(texts)
 
     def _choice(self, choice: dict[str, Any]) -> ChoiceBuilder:
         index = choice.get("index")
