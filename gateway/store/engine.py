@@ -34,7 +34,7 @@ log = logging.getLogger("foldgate.store")
 BUSY_TIMEOUT_MS = 15_000
 READERS = 3
 # Each connection has a cache of its own; behind it stands the operating system's.
-WRITER_CACHE_KB, READER_CACHE_KB = 8_000, 1_000
+WRITER_CACHE_KB, READER_CACHE_KB = 6_000, 1_000
 # Turns change the same index pages again and again: the rarer a checkpoint, the fewer pages are
 # written twice and synced. 4,000 pages are a WAL of 16 MB.
 CHECKPOINT_PAGES = 4_000
