@@ -12,7 +12,7 @@ from math import inf
 from sqlalchemy import Connection, text
 
 from gateway.store.prepared import Prepared
-from gateway.store.search import Index, Posting
+from gateway.store.search import WALK, Index, Posting
 from gateway.store.transcript import Node, ancestor_at
 from gateway.wire.json_text import dumps
 from policies.recall.places import PK_AT
@@ -32,22 +32,7 @@ _BEFORE_LONE = Prepared(
         " GROUP BY d.value HAVING count(*) = 1) l CROSS JOIN messages m ON m.pk = l.pk"
     )
 )
-_STRETCH = Prepared(
-    text(
-        """
-        WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
-          SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
-          UNION ALL
-          SELECT m.pk, m.depth, m.parent_pk, m.jump_pk, m.jump_depth
-          FROM walk w JOIN messages m
-            ON m.pk = CASE WHEN w.jump_pk IS NOT NULL AND w.jump_depth >= :last
-                           THEN w.jump_pk ELSE w.parent_pk END
-          WHERE w.depth > :first
-        )
-        SELECT depth, pk FROM walk WHERE depth <= :last
-        """
-    )
-)
+_STRETCH = Prepared(text(WALK + "SELECT depth, pk FROM walk WHERE depth <= :last"))
 _Stretch = tuple[list[int], float, float]
 """Depths, and the row numbers between which those of the path lie."""
 

@@ -66,19 +66,23 @@ _POSTINGS = Prepared(
 _IS_DENSE = Prepared(
     text("SELECT rowid FROM message_search WHERE message_search MATCH :token LIMIT 1 OFFSET :least")
 )
-# From the head along skip pointers to the last of a stretch, then from parent to parent.
+WALK = """
+WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
+  SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
+  UNION ALL
+  SELECT m.pk, m.depth, m.parent_pk, m.jump_pk, m.jump_depth
+  FROM walk w JOIN messages m
+    ON m.pk = CASE WHEN w.jump_pk IS NOT NULL AND w.jump_depth >= :last
+                   THEN w.jump_pk ELSE w.parent_pk END
+  WHERE w.depth > :first
+)
+"""
+"""The messages of a path from :head along skip pointers to depth :last, then from parent to parent
+to depth :first; those deeper than :last are steps on the way only."""
 _STRETCH = Prepared(
     text(
-        """
-        WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
-          SELECT pk, depth, parent_pk, jump_pk, jump_depth FROM messages WHERE pk = :head
-          UNION ALL
-          SELECT m.pk, m.depth, m.parent_pk, m.jump_pk, m.jump_depth
-          FROM walk w JOIN messages m
-            ON m.pk = CASE WHEN w.jump_pk IS NOT NULL AND w.jump_depth >= :last
-                           THEN w.jump_pk ELSE w.parent_pk END
-          WHERE w.depth > :first
-        )
+        WALK
+        + """
         SELECT m.pk, m.id, m.depth, m.role, m.raw, m.created_ms
         FROM walk w JOIN messages m ON m.pk = w.pk WHERE w.depth <= :last ORDER BY w.depth
         """

@@ -713,3 +713,15 @@ def test_a_view_in_messages_never_holds_more_than_its_ceiling(turns: int, wait: 
 )
 def test_more_debt_is_looked_for_once_a_chapter_length(before: int, after: int, due: bool) -> None:
     assert is_look_due(LOCAL, before, after) is due
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60), st.integers(0, 100_000))
+def test_a_look_is_put_off_by_less_than_a_chapter_length(turns: list[int], before: int) -> None:
+    put_off = 0
+    for chars in turns:
+        if is_look_due(LOCAL, before, before + chars):
+            put_off = 0
+        else:
+            put_off += chars
+            assert put_off < LOCAL.length
+        before += chars
