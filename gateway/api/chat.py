@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import cached_property
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,9 +12,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.api.deps import context_of, request_id_of, resolve_owner
+from gateway.api.deps import Owner, context_of, request_id_of, resolve_owner, speaking_for
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
+from gateway.flows.context import Context
 from gateway.flows.incoming import Incoming, prepare
 from gateway.wire.requests import ChatRequest, check_id, is_no_id, parse_chat, read_tags
 from policies.auxiliary import Auxiliary, Sent, detect_auxiliary
@@ -35,13 +37,13 @@ _RETRIES = re.compile(r"0*[1-9][0-9]*")
 @router.post(CHAT)
 async def create_chat_completion(request: Request) -> Response:
     """OpenAI's chat completion over the conversation that the request belongs to."""
-    resolve_owner(request)  # before anything of a stranger's is read
+    owner = resolve_owner(request)  # before anything of a stranger's is read
+    ctx = context_of(request)
     body = await request.body()
     if len(body) <= _BIG_BODY:
-        incoming = _read(request, body)
+        incoming = _read(ctx, request.headers, owner, body)
     else:
-        incoming = await asyncio.to_thread(_read, request, body)
-    ctx = context_of(request)
+        incoming = await asyncio.to_thread(_read, ctx, request.headers, owner, body)
     ctx.tiers(incoming.request.model)
     return ChatResponse(
         ctx,
@@ -58,29 +60,26 @@ class _Fields(Headers):
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
         # Of fields that came twice the first counts, as in Headers.
-        self._first = {name.decode("latin-1"): value for name, value in reversed(self.raw)}
+        self._first = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)
+        }
 
     def __getitem__(self, key: str) -> str:
-        return self._first[key.lower()].decode("latin-1")
+        return self._first[key.lower()]
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.lower() in self._first
 
     def get(self, key: str, default: Any = None) -> Any:
-        value = self._first.get(key.lower())
-        return default if value is None else value.decode("latin-1")
+        return self._first.get(key.lower(), default)
 
 
 class _Asked(Request):
     """A request whose header fields are asked for many times."""
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        super().__init__(scope, receive)
-        self._fields = _Fields(scope)
-
-    @property
+    @cached_property
     def headers(self) -> Headers:
-        return self._fields
+        return _Fields(self.scope)
 
 
 async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,19 +88,19 @@ async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:
     await response(scope, receive, send)
 
 
-def _read(request: Request, body: bytes) -> Incoming:
+def _read(ctx: Context, headers: Headers, owner: Owner, body: bytes) -> Incoming:
     chat = parse_chat(body)
-    owner = resolve_owner(request, chat.user)
+    owner = speaking_for(owner, chat.user)
     incoming = prepare(
         chat,
         owner=owner.name,
         user=owner.user,
-        conversation=_named_conversation(request),
-        idempotency_key=_idempotency_key(request),
-        retried=_is_retried(request),
-        headers=_heard_by_rules(request, chat.model),
-        tags=read_tags(request.headers.get(TAG_HEADER, "")),
-        auxiliary=_tell_auxiliary(request, chat),
+        conversation=_named_conversation(ctx, headers),
+        idempotency_key=_idempotency_key(headers),
+        retried=_is_retried(headers),
+        headers=_heard_by_rules(ctx, headers, chat.model),
+        tags=read_tags(headers.get(TAG_HEADER, "")),
+        auxiliary=_tell_auxiliary(ctx, headers, chat),
     )
     if not incoming.chain and incoming.auxiliary is None:
         raise BadRequest(
@@ -111,10 +110,9 @@ def _read(request: Request, body: bytes) -> Incoming:
     return incoming
 
 
-def _tell_auxiliary(request: Request, chat: ChatRequest) -> Auxiliary | None:
+def _tell_auxiliary(ctx: Context, headers: Headers, chat: ChatRequest) -> Auxiliary | None:
     """What the request is, where it is no turn. Of a history only the end is looked at."""
-    ctx = context_of(request)
-    heard = [request.headers.get(name, "") for name in ctx.settings.task_headers]
+    heard = [headers.get(name, "") for name in ctx.settings.task_headers]
     model = ctx.policies.file.find_model(chat.model)
     newest = chat.messages if len(chat.messages) <= _FEW else chat.messages[-_FEW:]
     messages = [Sent(str(m["role"]), message_text(m)) for m in newest]
@@ -126,26 +124,26 @@ def _tell_auxiliary(request: Request, chat: ChatRequest) -> Auxiliary | None:
     )
 
 
-def _heard_by_rules(request: Request, model: str) -> dict[str, str]:
+def _heard_by_rules(ctx: Context, headers: Headers, model: str) -> dict[str, str]:
     """The headers that rules of this model look at, and no others: they may hold anything."""
-    found = context_of(request).policies.file.find_model(model)
+    found = ctx.policies.file.find_model(model)
     names = named_headers(found.rules) if found is not None and found.rules else ()
-    return {name: request.headers[name] for name in names if name in request.headers}
+    return {name: headers[name] for name in names if name in headers}
 
 
-def _named_conversation(request: Request) -> str | None:
-    for name in context_of(request).settings.conversation_headers:
-        value = request.headers.get(name, "")
+def _named_conversation(ctx: Context, headers: Headers) -> str | None:
+    for name in ctx.settings.conversation_headers:
+        value = headers.get(name, "")
         if not is_no_id(value):
             return check_id(value, name)
     return None
 
 
-def _idempotency_key(request: Request) -> str | None:
-    value = request.headers.get("idempotency-key")
+def _idempotency_key(headers: Headers) -> str | None:
+    value = headers.get("idempotency-key")
     return check_id(value, "Idempotency-Key") if value else None
 
 
-def _is_retried(request: Request) -> bool:
-    count = request.headers.get("x-stainless-retry-count", "")
+def _is_retried(headers: Headers) -> bool:
+    count = headers.get("x-stainless-retry-count", "")
     return _RETRIES.fullmatch(count) is not None

@@ -87,8 +87,8 @@ def presented_key(request: Request) -> str:
     return request.headers.get("x-api-key", "").strip()
 
 
-def resolve_owner(request: Request, body_user: str = "") -> Owner:
-    """The owner whom this request speaks for. body_user is the `user` of a chat request.
+def resolve_owner(request: Request) -> Owner:
+    """The owner whom this request speaks for, by its headers alone.
 
     Raises Unauthorized for an absent or unknown key, BadRequest for a user that no header carries.
     """
@@ -97,7 +97,13 @@ def resolve_owner(request: Request, body_user: str = "") -> Owner:
     name = keyring.owner(key)
     if name is None:
         raise _unauthorized(key)
-    return Owner(name, _forwarded_user(request) or _checked_body_user(body_user))
+    return Owner(name, _forwarded_user(request))
+
+
+def speaking_for(owner: Owner, user: str) -> Owner:
+    """The owner with a user who is named beside the headers (the `user` of a chat request): one
+    that was forwarded counts before it. Raises BadRequest."""
+    return owner if owner.user or not user else Owner(owner.name, _checked_user(user))
 
 
 def resolve_scope(request: Request) -> Scope:
@@ -110,11 +116,11 @@ def resolve_scope(request: Request) -> Scope:
     key = presented_key(request)
     if _keyring(request).is_admin(key):
         name = request.query_params.get("owner", "")
-        user = _forwarded_user(request) or _checked_body_user(user)
+        user = _forwarded_user(request) or _checked_user(user)
         if user and not name:
             raise BadRequest("`user` needs `owner` beside it.", param="owner")
         return Scope(Owner(name, user) if name else None)
-    return Scope(resolve_owner(request, user))
+    return Scope(speaking_for(resolve_owner(request), user))
 
 
 def find_in_scope(connection: Connection, scope: Scope, id: str) -> ConversationRow:
@@ -198,7 +204,7 @@ def _forwarded_user(request: Request) -> str:
     return ""
 
 
-def _checked_body_user(user: str) -> str:
+def _checked_user(user: str) -> str:
     if len(user) > _USER_LIMIT or not user.isprintable():
         raise BadRequest("`user` must be at most 256 printable characters.", param="user")
     return user
