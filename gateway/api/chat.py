@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -75,11 +76,22 @@ class _Fields(Headers):
 
 
 class _Asked(Request):
-    """A request whose header fields are asked for many times."""
+    """A request whose header fields are asked for many times, and whose body mostly is one
+    message."""
 
     @cached_property
     def headers(self) -> Headers:
         return _Fields(self.scope)
+
+    async def body(self) -> bytes:
+        parts: list[bytes] = []
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                return b"".join(parts)
 
 
 async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,8 +59,6 @@ class Door:
     conversations: under /api (and /metrics) only pages from this machine are let in, and only under
     this machine's own names (a name that is made to point here would pass as same-origin).
     watch: looks on, for the log, the meters and the traces.
-    direct: by (method, path), what is served without a detour through the framework's own layers,
-    which take a twelfth of a turn.
     """
 
     def __init__(
@@ -71,10 +68,8 @@ class Door:
         body_limit: int,
         keyless: bool,
         watch: Watch,
-        direct: Mapping[tuple[str, str], ASGIApp] | None = None,
     ) -> None:
         self._app = app
-        self._direct = direct or {}
         self._body_limit = body_limit
         self._keyless = keyless
         self._watch = watch
@@ -126,8 +121,7 @@ class Door:
             return
         if self._is_closed(scope):
             _check_host(scope["headers"])
-        app = self._direct.get((scope["method"], scope["path"]), self._app)
-        await app(scope, self._limited(scope["headers"], receive), send)
+        await self._app(scope, self._limited(scope["headers"], receive), send)
 
     def _limited(self, headers: Headers, receive: Receive) -> Receive:
         """receive, raising PayloadTooLarge; at once where the length is announced."""

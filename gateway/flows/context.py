@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gateway.backends.base import Backend
 from gateway.backends.lookups import LookupClient
@@ -25,6 +26,9 @@ from gateway.store.transcript import find_id
 from gateway.traces import Traces
 from policies.schema import Model, Policy, Tier
 
+if TYPE_CHECKING:
+    from gateway.flows.offers import Offer
+
 
 @dataclass(slots=True)
 class Context:
@@ -35,7 +39,8 @@ class Context:
     a conversation that was deleted, to end the calls under way for it. busy counts the running
     turns of each backend: background work of the same backend waits for zero, which quiet tells of.
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
-    policy, window) of which the log was told that views shrink there. circuits says which backends
+    policy, window) of which the log was told that views shrink there. offers are what requests of
+    this minute were offered. circuits says which backends
     are left alone for a while. meters counts what happens, traces follows it.
     lookups asks other sources for notes, indexing makes the past searchable behind the turns.
     prefixes knows the last prompts, prefills reads the next ones in ahead. slots cares for local
@@ -60,6 +65,7 @@ class Context:
     narrow: set[tuple[str, str, int | None]] = field(default_factory=set)
     meters: Meters = field(default_factory=Meters)
     traces: Traces = field(default_factory=Traces)
+    offers: dict[Hashable, Offer] = field(default_factory=dict)
     circuits: Circuits = field(init=False)
     prefills: Prefills = field(init=False)
     indexing: Indexing = field(init=False)

@@ -30,6 +30,8 @@ log = logging.getLogger("foldgate.turn")
 RESERVE_SHARE = 8
 DEFAULT_OUTPUT = 4_096
 _SAMPLE_CHARS = 10_000
+# Whoever asks within one minute for the same finds the same: many requests of a busy hour do.
+_KEPT_OFFERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +97,49 @@ async def find_offer(ctx: Context, name: str, demand: Demand) -> Offer:
         raise no_backend(name, off)
     usable = await _find_usable(ctx, model, tiers)
     ratio = await _bundled_ratio(ctx, tiers, demand)
-    minute, day = _local_time(ctx.clock.now_ms() // 60_000, time.tzname)
+    windows = tuple([await _window(ctx, tier, tier.backend in usable) for tier in tiers])
+    clock = _local_time(ctx.clock.now_ms() // 60_000, time.tzname)
+    asked = (name, demand.max_tokens, demand.tools_chars, ratio)
+    key = (ctx.policies.revision, asked, tuple(off.items()), usable, windows, clock)
+    offer = ctx.offers.get(key)
+    if offer is None:
+        settings = tuple(
+            _setting(ctx, name, tier, demand, ratio, window)
+            for tier, window in zip(tiers, windows, strict=True)
+        )
+        offer = _lay_out(ctx, name, settings, usable, off, clock)
+        if len(ctx.offers) >= _KEPT_OFFERS:
+            ctx.offers.clear()
+        ctx.offers[key] = offer
+    return offer
+
+
+def _lay_out(
+    ctx: Context,
+    name: str,
+    settings: tuple[Setting, ...],
+    usable: frozenset[str],
+    off: Mapping[str, str],
+    clock: tuple[int, str],
+) -> Offer:
+    model, (minute, day) = ctx.model(name), clock
     return Offer(
         model=name,
         is_private=model.private,
         rules=model.rules,
-        settings=tuple(
-            [
-                await _setting(ctx, name, tier, demand, ratio, tier.backend in usable)
-                for tier in tiers
-            ]
-        ),
+        settings=settings,
         local=frozenset(tier.backend for tier in model.tiers if ctx.backends[tier.backend].local),
         usable=usable,
         off=off,
         minute=minute,
         day=day,
     )
+
+
+async def _window(ctx: Context, tier: Tier, ask: bool) -> int | None:
+    """ask: whether the backend is asked for its window, or believed what it said last."""
+    backend = ctx.backends[tier.backend]
+    return await backend.window() if ask else backend.window_tokens
 
 
 @lru_cache(maxsize=4)
@@ -159,16 +187,14 @@ async def _bundled_ratio(ctx: Context, tiers: Iterable[Tier], demand: Demand) ->
 async def setting_of(ctx: Context, name: str, tier: Tier, demand: Demand) -> Setting:
     """What one tier brings to a request for a model. Reads the backend's window (cached)."""
     ratio = await _bundled_ratio(ctx, [tier], demand)
-    return await _setting(ctx, name, tier, demand, ratio, True)
+    return _setting(ctx, name, tier, demand, ratio, await _window(ctx, tier, True))
 
 
-async def _setting(
-    ctx: Context, name: str, tier: Tier, demand: Demand, ratio: float | None, ask: bool
+def _setting(
+    ctx: Context, name: str, tier: Tier, demand: Demand, ratio: float | None, window: int | None
 ) -> Setting:
-    """ask: whether the backend is asked for its window, or believed what it said last."""
     backend = ctx.backends[tier.backend]
     config = ctx.policies.file.backends[tier.backend]
-    window = await backend.window() if ask else backend.window_tokens
     _warn_narrow(ctx, tier, window)
     output = demand.max_tokens or config.max_output or DEFAULT_OUTPUT
     return Setting(

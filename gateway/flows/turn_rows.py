@@ -149,8 +149,7 @@ def begin_turn(
     answers: of other sources. clock: seconds, by which searches are timed.
     Raises Forbidden and UpstreamFailed where no tier may serve: then nothing is stored.
     """
-    question, decision = place_question(connection, incoming, offer, now_ms)
-    question = replace(question, answers=answers, clock=clock)
+    question, decision = place_question(connection, incoming, offer, now_ms, answers, clock)
     placement = question.placement
     moved = _move(connection, placement, decision, offer, now_ms)
     if moved is not placement:
@@ -162,16 +161,23 @@ def begin_turn(
 
 
 def place_question(
-    connection: Connection, incoming: Incoming, offer: Offer, now_ms: int
+    connection: Connection,
+    incoming: Incoming,
+    offer: Offer,
+    now_ms: int,
+    answers: Answers = NOTHING,
+    clock: Callable[[], float] = monotonic,
 ) -> tuple[Question, Decision]:
-    """Store what the client sent, and choose the tier. Raises as begin_turn."""
+    """Store what the client sent, and choose the tier. Takes and raises as begin_turn."""
     owner_pk = transcript.ensure_owner(connection, incoming.owner, incoming.user, now_ms)
     placement = place(
         connection, incoming, owner_pk, image_chars=offer.settings[0].image_chars, now_ms=now_ms
     )
     system, system_pk = _system(connection, incoming, placement, now_ms)
     sample = sample_text(incoming)
-    question = Question(placement, system, system_pk, sample, incoming.idempotency_key)
+    question = Question(
+        placement, system, system_pk, sample, incoming.idempotency_key, answers, clock
+    )
     return question, decide(connection, question.spot(now_ms), asker_of(incoming), offer)
 
 

@@ -210,6 +210,11 @@ class Policy(Part):
     ttl: Annotated[Seconds, Field(ge=3_600)] | None = None
     """Seconds after its last turn at which a whole conversation is deleted; none: never."""
 
+    def __hash__(self) -> int:
+        """Of a few fields, enough to tell policies apart: hashing all of them costs more than what
+        is kept by policy."""
+        return hash((self.name, self.view.start, self.view.keep, self.memory))
+
     @model_validator(mode="after")
     def _check_memory(self) -> Self:
         """Memory alone may not fill the budget of a fold. Characters bound neither tokens nor
