@@ -7,20 +7,14 @@ from gateway.wire.json_text import loads
 from gateway.wire.letters import is_blank
 
 
-def read_plain(payload: bytes) -> Any:
-    """The chunk, where it is plain and its JSON is what it should be; None: look closer."""
+def read_object(payload: bytes) -> Any:
+    """The chunk decoded; None: it is no object, or is broken."""
     if payload[:1] != b"{":
         return None
     try:
-        parsed = loads(payload)
+        return loads(payload)
     except ValueError:
         return None
-    return keep_plain(parsed)
-
-
-def keep_plain(parsed: Any) -> Any:
-    """The chunk where it is plain, else None."""
-    return parsed if is_plain(parsed) else None
 
 
 def read_together(events: Sequence[tuple[str, bytes]]) -> list[Any]:
@@ -36,12 +30,12 @@ def read_together(events: Sequence[tuple[str, bytes]]) -> list[Any]:
     return parsed if len(parsed) == len(events) else [None] * len(events)
 
 
-def plain_text(parsed: dict[str, Any]) -> str | None:
-    """The text of a plain chunk; None where it brings figures as well."""
-    if "usage" in parsed or "timings" in parsed:
-        return None
-    text: str = parsed["choices"][0]["delta"]["content"]
-    return text
+def plain_text(parsed: Any) -> str | None:
+    """The text of a chunk that is plain and brings no figures, as nearly all are; else None."""
+    if is_plain(parsed) and "usage" not in parsed and "timings" not in parsed:
+        text: str = parsed["choices"][0]["delta"]["content"]
+        return text
+    return None
 
 
 def is_plain(parsed: Any) -> bool:

@@ -15,9 +15,8 @@ from gateway.backends.answer_shapes import (
     has_chunk_shape,
     has_substance,
     is_plain,
-    keep_plain,
     plain_text,
-    read_plain,
+    read_object,
     read_together,
 )
 from gateway.backends.base import Chunk
@@ -241,21 +240,23 @@ class AnswerReader:
         chunks: list[Chunk] = []
         course = self.course
         together = read_together(events) if len(events) >= _MANY else [None] * len(events)
+        flows = course.flows and not self.done
         for (field, payload), parsed in zip(events, together, strict=True):
+            if flows and field is DATA:
+                plain = read_object(payload) if parsed is None else parsed
+                text = plain_text(plain)
+                if text is not None or is_plain(plain):
+                    chunks.append(Chunk(payload, plain, text))
+                    continue
             if self.done or course.fault is not None:
                 break
             if field == DATA:
-                plain = None
-                if course.flows:
-                    plain = read_plain(payload) if parsed is None else keep_plain(parsed)
-                if plain is not None:
-                    chunks.append(Chunk(payload, plain, plain_text(plain)))
-                    continue
                 self._take_data(payload, chunks, at_end)
             elif field == ERROR:
                 self._take_error(payload)
             elif sum(map(len, self._stray)) < 65_536:
                 self._stray.append(payload)
+            flows = course.flows and not self.done
         return chunks
 
     def _take_data(self, payload: bytes, chunks: list[Chunk], at_end: bool) -> None:
