@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Engine, inspect, text
@@ -30,9 +33,10 @@ def migrate(engine: Engine) -> None:
     revision = current(engine)
     if revision == HEAD:
         return
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
+    with _without("pygments"):
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
@@ -45,3 +49,17 @@ def migrate(engine: Engine) -> None:
             f"the database is at revision {revision}, which this program (newest: {HEAD}) does "
             "not know; start the newer program, or bring back a copy of the database"
         ) from error
+
+
+@contextmanager
+def _without(module: str) -> Iterator[None]:
+    """Imports made inside do not find this module, unless it is there already. Alembic brings Mako,
+    which takes in pygments where it can, to colour pages that nobody looks at: four megabytes."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
