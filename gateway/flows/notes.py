@@ -178,7 +178,7 @@ def write_note(
     passages, fault = _try_search(connection, occasion, question, room)
     recalled = Recalled(
         seconds=monotonic() - began if occasion.is_folded else None,
-        wants_index=occasion.is_folded and not _is_indexed(connection, occasion),
+        wants_index=_wants_index(connection, occasion.fold),
         fault=fault,
     )
     language = language_of(question) if passages else None
@@ -231,9 +231,11 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-def _is_indexed(connection: Connection, occasion: Occasion) -> bool:
-    index = search.find_index(connection, occasion.conversation_pk)
-    return index is not None and index.last_depth >= occasion.border
+def _wants_index(connection: Connection, fold: FoldRow | None) -> bool:
+    """How deep the index goes does not say it: it may do so on another branch alone."""
+    if fold is None or not _is_folded(fold):
+        return False
+    return not search.is_indexed(connection, fold.border_pk)
 
 
 def _try_search(

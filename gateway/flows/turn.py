@@ -217,6 +217,7 @@ class Turn:
         self._warn_half_read(ending)
         if done.searched:
             tell_searches(ctx, prepared.setting, done.searched)
+            self._index_past()
         if done.due_ms is not None:
             ctx.ring(done.due_ms)
             self._index_ahead()
@@ -238,6 +239,13 @@ class Turn:
         recalls = (policy.recall for policy in (setting.policy, *setting.warm))
         if any(recall.budget or recall.tool for recall in recalls):
             self.ctx.indexing.want(begun.conversation.pk, begun.asked.pk)
+
+    def _index_past(self) -> None:
+        """What a model searched is searchable whole the next time: also on a branch that was gone
+        back to before its past was indexed."""
+        begun = self.prepared.begun
+        if begun.fold is not None and begun.fold.border_depth > 0:
+            self.ctx.indexing.want(begun.conversation.pk, begun.fold.border_pk)
 
     def _keep_prefix(self, ending: Ending) -> None:
         """Remember what the server holds now: the prompt, and the reply as it will be shown."""

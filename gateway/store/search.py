@@ -200,6 +200,12 @@ def _entry(salt: str, row: StoredMessage) -> Entry:
     return Entry(row.pk, place, " ".join(_tokens(salt, index_terms(said))))
 
 
+def is_indexed(connection: Connection, pk: int) -> bool:
+    """Whether a message, and with it the whole path that leads to it, is indexed: one row is read,
+    whatever other branches were indexed since."""
+    return _HAS.first(connection, **_places_of(pk)) is not None
+
+
 def indexed_depth(connection: Connection, conversation_pk: int, last_pk: int) -> int:
     """The depth up to which the path to this message is indexed; 0 where nothing of it is."""
     return _depth(connection, find_index(connection, conversation_pk), last_pk)
@@ -211,13 +217,13 @@ def _depth(connection: Connection, index: Index | None, last_pk: int) -> int:
     last = node_by_pk(connection, last_pk)
     if index.last_depth and on_path(connection, index.last_pk, index.last_depth, last):
         return index.last_depth
-    if _is_indexed(connection, last_pk):
+    if is_indexed(connection, last_pk):
         return last.depth
     least, most = 0, last.depth - 1
     while least < most:
         depth = (least + most + 1) // 2
         pk = ancestor_at(connection, last_pk, depth)
-        if pk is not None and _is_indexed(connection, pk):
+        if pk is not None and is_indexed(connection, pk):
             least = depth
         else:
             most = depth - 1
@@ -295,10 +301,6 @@ def _begin(connection: Connection, index: Index) -> None:
             last_depth=0,
         )
     )
-
-
-def _is_indexed(connection: Connection, pk: int) -> bool:
-    return _HAS.first(connection, **_places_of(pk)) is not None
 
 
 def _places_of(pk: int) -> dict[str, int]:

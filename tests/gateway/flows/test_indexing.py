@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from gateway.flows.indexing import BATCH, BUSY_SECONDS, PAUSE_SECONDS, Indexing, gather_some
+from gateway.flows.indexing import BATCH, BUSY_SECONDS, PAUSE_SECONDS, Indexing, Some, gather_some
 from gateway.store import conversations, search
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House, user
-from tests.gateway.seeds import add_conversation
+from tests.gateway.seeds import add_conversation, extend
 
 
 @pytest.fixture
@@ -63,6 +63,35 @@ async def test_several_conversations_are_taken_in_turn_and_the_newest_wish_count
     assert depth(house, other, second[-1]) == BATCH
 
 
+async def test_every_branch_that_was_wanted_is_indexed(house: House) -> None:
+    """One fold's past is not given up for that of another branch."""
+    conversation, trunk = talk(house, 4)
+    branches = [
+        house.store.writing(
+            extend, conversation, trunk[-1], [user(f"{tag} {at}") for at in range(9)]
+        )
+        for tag in ("Δάφνη", "雨", "бук")
+    ]
+    indexing = indexing_of(house)
+    for branch in branches:
+        indexing.want(conversation.pk, branch[4].pk)
+        indexing.want(conversation.pk, branch[8].pk)
+    await indexing.settle()
+    for branch in branches:
+        assert depth(house, conversation, branch[8]) == 13
+    assert house.store.reading(rows_of_index) == 4 + 3 * 9
+
+
+async def test_of_wishes_on_one_path_the_farthest_is_looked_at(house: House) -> None:
+    conversation, nodes = talk(house, 9)
+    (leaf,) = house.store.writing(extend, conversation, nodes[2], [user("другая ветвь")])
+    ends = [node.pk for node in (nodes[8], leaf, nodes[2], nodes[5])]
+    some = house.store.reading(gather_some, conversation.pk, ends, 99)
+    assert some.ends == [nodes[8].pk, leaf.pk]
+    assert some.batch is not None
+    assert [entry.pk for entry in some.batch.entries] == [*(n.pk for n in nodes[:3]), leaf.pk]
+
+
 async def test_what_was_deleted_is_left_alone(house: House) -> None:
     conversation, nodes = talk(house, 3)
     indexing = indexing_of(house)
@@ -70,16 +99,16 @@ async def test_what_was_deleted_is_left_alone(house: House) -> None:
     indexing.forget(conversation.pk)
     await indexing.settle()
     assert depth(house, conversation, nodes[-1]) == 0
-    assert house.store.reading(gather_some, conversation.pk + 1, nodes[-1].pk, 5) is None
+    assert house.store.reading(gather_some, conversation.pk + 1, [nodes[-1].pk], 5) == Some(None)
 
 
 async def test_what_moved_while_words_were_read_is_not_indexed_over(house: House) -> None:
     conversation, nodes = talk(house, 9)
-    first = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    first = house.store.reading(gather_some, conversation.pk, [nodes[-1].pk], 4).batch
     assert first is not None
     assert house.store.writing(search.index_path, conversation.pk, nodes[-1].pk, limit=2) == 2
     assert not house.store.writing(search.add, first)
-    second = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    second = house.store.reading(gather_some, conversation.pk, [nodes[-1].pk], 4).batch
     assert second is not None
     assert [entry.pk for entry in second.entries] == [node.pk for node in nodes[2:6]]
     assert house.store.writing(search.add, second)
@@ -91,7 +120,7 @@ async def test_what_moved_while_words_were_read_is_not_indexed_over(house: House
 async def test_words_of_a_deleted_conversation_do_not_come_back(house: House, indexed: int) -> None:
     conversation, nodes = talk(house, 9)
     house.store.writing(search.index_path, conversation.pk, nodes[-1].pk, limit=indexed)
-    batch = house.store.reading(gather_some, conversation.pk, nodes[-1].pk, 4)
+    batch = house.store.reading(gather_some, conversation.pk, [nodes[-1].pk], 4).batch
     assert batch is not None
     house.store.writing(conversations.delete_conversation, conversation, elsewhere=[], now_ms=1)
     assert not house.store.writing(search.add, batch)

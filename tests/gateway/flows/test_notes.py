@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.prefill import Newest, foresee_prompt
 from gateway.flows.prefixes import Habits
 from gateway.prompts.notes import own_words
+from gateway.store import search, transcript
 from tests.gateway.house import House, Said, Say, assistant, tool, user
+from tests.gateway.seeds import extend
 from tests.gateway.sources import Source
 
 SMALL = """
@@ -346,6 +349,37 @@ async def test_what_a_fold_cannot_index_at_once_is_indexed_behind_the_turn(
     history += [user(FACT), assistant("Noted.")]
     for at in range(40):
         history += [user(filler(2 * at)), assistant(filler(2 * at + 1))]
+    said = await talk(house, history, QUESTION)
+    assert FACT not in newest(said)
+    await house.ctx.indexing.settle()
+    assert FACT in newest(await talk(house, history, f"Again: {QUESTION}"))
+
+
+async def told_unindexed(house: House, patch: pytest.MonkeyPatch, **more: Any) -> list[Say]:
+    """A folded fact that was never indexed, in a conversation whose index goes deeper than it on
+    another branch."""
+    patch.setattr("gateway.flows.notes.MOST_INDEXED", 0)
+    patch.setattr(house.ctx.indexing, "want", lambda *_: None)
+    history = await told(house, **more)
+    patch.undo()
+    pk, owner_pk, last_pk = house.rows("SELECT pk, owner_pk, head_pk FROM conversations")[0]
+
+    def elsewhere(connection: Connection) -> int:
+        conversation = transcript.conversation_by_pk(connection, owner_pk, pk)
+        first = transcript.ancestor_at(connection, last_pk, 1)
+        assert conversation is not None and first is not None
+        other = [user(f"elsewhere {at}") for at in range(len(history) + 5)]
+        leaf = extend(connection, conversation, transcript.node_by_pk(connection, first), other)[-1]
+        return search.index_path(connection, pk, leaf.pk)
+
+    assert house.store.writing(elsewhere) == len(history) + 6
+    return history
+
+
+async def test_what_was_indexed_for_another_branch_alone_is_indexed_for_this_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = await told_unindexed(house, monkeypatch)
     said = await talk(house, history, QUESTION)
     assert FACT not in newest(said)
     await house.ctx.indexing.settle()

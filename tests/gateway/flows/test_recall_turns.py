@@ -12,7 +12,7 @@ from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.flows.recall_tool import TOOLS, TOOLS_CHARS
 from gateway.wire.json_text import dumps, loads
 from gateway.wire.replies import ReplyBuilder
-from tests.gateway.flows.test_notes import FACT, SMALL, begins_with, filler, told
+from tests.gateway.flows.test_notes import FACT, SMALL, begins_with, filler, told, told_unindexed
 from tests.gateway.flows.test_search_rounds import USAGE, call_deltas, search, text_deltas
 from tests.gateway.house import House, Said, Say, assistant, call_of, tool, user
 
@@ -67,6 +67,17 @@ async def test_a_search_is_answered_from_the_conversation_s_own_past(house: Hous
     lines = loads(answered["content"])["lines"]
     assert {"id": "3", "date": "2027-01-15", "who": "User", "text": FACT} in lines
     assert "other" not in answered["content"]
+
+
+async def test_a_past_that_was_indexed_for_another_branch_alone_is_found_by_the_next_search(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = await told_unindexed(house, monkeypatch, id="c")
+    await ask(house, history, "Where is it?", FOUND, ANSWER, id="c")
+    assert FACT not in last(house)[-1]["content"]
+    await house.ctx.indexing.settle()
+    await ask(house, history, "Look again.", FOUND, ANSWER, id="c")
+    assert FACT in last(house)[-1]["content"]
 
 
 async def test_the_transcript_and_the_client_know_nothing_of_it(house: House) -> None:

@@ -103,11 +103,15 @@ def test_a_branch_adds_what_is_its_own(store: Store) -> None:
         )
         branch = extend(connection, made, trunk[2], lines("left", "right", "up"))
         search.index_path(connection, made.pk, trunk[-1].pk)
+        # However deep another branch is indexed.
+        assert not search.is_indexed(connection, branch[0].pk)
         # The path of the branch shares three messages with what was indexed.
         assert search.indexed_depth(connection, made.pk, branch[-1].pk) == 3
         assert search.index_path(connection, made.pk, branch[-1].pk) == 3
         assert search.indexed_depth(connection, made.pk, trunk[-1].pk) == 7
         assert search.index_path(connection, made.pk, trunk[-1].pk) == 0
+        assert search.is_indexed(connection, trunk[-1].pk)
+        assert search.is_indexed(connection, branch[-1].pk)
         assert find(connection, made, "left") == [4]
         assert find(connection, made, "three") == [4]
         other = extend(connection, made, None, lines("elsewhere"))
