@@ -2,7 +2,8 @@
 
 SQLAlchemy looks up, binds and wraps at every execution, which costs some 70 µs where SQLite itself
 takes 5 µs, and a turn has twenty statements. Here it builds the SQL once for each dialect; values
-go to the driver through the types' own conversions, errors come back as SQLAlchemy's.
+go to the driver through the types' own conversions, errors come back as SQLAlchemy's: also what
+the file refuses while rows are fetched.
 """
 
 from __future__ import annotations
@@ -68,9 +69,13 @@ class Prepared:
     def first(self, connection: Connection, /, **values: Any) -> Row | None:
         """The first row, or None."""
         compiled = self._for(connection)
-        cursor = _execute(connection, compiled, values)
-        row = cursor.fetchone()
-        cursor.close()
+        cursor = _driver(connection).cursor()
+        try:
+            cursor.execute(compiled.sql, compiled.bind(values))
+            row = cursor.fetchone()
+            cursor.close()
+        except _errors(connection) as error:
+            raise _wrapped(connection, compiled, error) from error
         return None if row is None else compiled.read(row)
 
     def scalar(self, connection: Connection, /, **values: Any) -> Any:
@@ -81,22 +86,36 @@ class Prepared:
     def all(self, connection: Connection, /, **values: Any) -> list[Row]:
         """Every row."""
         compiled = self._for(connection)
-        rows = _execute(connection, compiled, values).fetchall()
+        cursor = _driver(connection).cursor()
+        try:
+            cursor.execute(compiled.sql, compiled.bind(values))
+            rows = cursor.fetchall()
+        except _errors(connection) as error:
+            raise _wrapped(connection, compiled, error) from error
         return [compiled.read(row) for row in rows] if compiled.conversions else rows
 
     def each(self, connection: Connection, /, **values: Any) -> Iterator[Row]:
         """Row after row, read only as far as they are asked for."""
         compiled = self._for(connection)
-        cursor = _execute(connection, compiled, values)
+        cursor = _driver(connection).cursor()
         try:
+            cursor.execute(compiled.sql, compiled.bind(values))
             while (row := cursor.fetchone()) is not None:
                 yield compiled.read(row)
+        except _errors(connection) as error:
+            raise _wrapped(connection, compiled, error) from error
         finally:
             cursor.close()
 
     def run(self, connection: Connection, /, **values: Any) -> int:
         """Execute a statement that returns nothing; how many rows it met."""
-        return int(_execute(connection, self._for(connection), values).rowcount)
+        compiled = self._for(connection)
+        cursor = _driver(connection).cursor()
+        try:
+            cursor.execute(compiled.sql, compiled.bind(values))
+        except _errors(connection) as error:
+            raise _wrapped(connection, compiled, error) from error
+        return int(cursor.rowcount)
 
     def run_many(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Execute once for each of these sets of values."""
@@ -138,15 +157,6 @@ def _compile(statement: ClauseElement, columns: list[str] | None, dialect: Diale
 
 def _driver(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
-
-
-def _execute(connection: Connection, compiled: _Compiled, values: Mapping[str, Any]) -> Any:
-    cursor = _driver(connection).cursor()
-    try:
-        cursor.execute(compiled.sql, compiled.bind(values))
-    except _errors(connection) as error:
-        raise _wrapped(connection, compiled, error) from error
-    return cursor
 
 
 def _errors(connection: Connection) -> type[Exception]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, bindparam, insert, select, text, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
+from gateway.errors import StorageFailed
 from gateway.store.engine import Store
 from gateway.store.prepared import Prepared
 from gateway.store.tables.transcript import Conversation, Owner
@@ -89,6 +92,53 @@ def test_errors_are_sqlalchemys_and_tell_no_values(connection: Connection) -> No
     assert "secret" not in str(told.value)
     with pytest.raises(OperationalError):
         Prepared(text("SELECT nothing FROM nowhere")).all(connection)
+
+
+LONG = Prepared(text("SELECT a, b FROM long ORDER BY a"))
+READS: dict[str, Callable[[Connection], object]] = {
+    "first": Prepared(text("SELECT sum(length(b)) FROM long")).first,
+    "all": LONG.all,
+    "each": lambda connection: list(LONG.each(connection)),
+}
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Iterator[Store]:
+    """A database whose first rows can be read, and those further on cannot."""
+    path = tmp_path / "damaged.db"
+    store = Store(f"sqlite:///{path}")
+    store.open()
+
+    def fill(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE long (a INTEGER PRIMARY KEY, b TEXT)"))
+        rows = [{"a": at, "b": "雨" * 600} for at in range(400)]
+        connection.execute(text("INSERT INTO long VALUES (:a, :b)"), rows)
+
+    store.writing(fill)
+    store.checkpointing()
+    store.close()
+    with closing(sqlite3.connect(path)) as plain:
+        (size,) = plain.execute("PRAGMA page_size").fetchone()
+        (count,) = plain.execute("PRAGMA page_count").fetchone()
+    with path.open("r+b") as file:
+        file.seek((count - 60) * size)
+        file.write(b"\xff" * size * 3)
+    store = Store(f"sqlite:///{path}")
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_the_file_refuses_while_rows_are_fetched_is_told_alike(
+    damaged: Store, name: str
+) -> None:
+    def read(connection: Connection) -> None:
+        with pytest.raises(DatabaseError, match="malformed") as told:
+            READS[name](connection)
+        raise told.value
+
+    with pytest.raises(StorageFailed, match="malformed"):
+        damaged.reading(read)
 
 
 def test_what_is_left_unread_is_let_go(connection: Connection) -> None:
