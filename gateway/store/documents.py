@@ -129,7 +129,8 @@ def remove_document(connection: Connection, row: DocumentRow, now_ms: int) -> No
     _remove(connection, [row.pk], now_ms)
     if row.conversation_pk is not None:
         ask_anew(connection, [row.conversation_pk])
-        purge_removed(connection, row.conversation_pk)
+        if purge_removed(connection, row.conversation_pk):
+            tell_of_emptied(connection, now_ms)
 
 
 def purge_removed(connection: Connection, conversation_pk: int) -> int:

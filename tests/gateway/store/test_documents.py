@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, update
 
 from gateway.policy_file import PolicyDocument
-from gateway.store import documents, fold_rows, shown, transcript
+from gateway.store import documents, fold_rows, shown, transcript, wipes
 from gateway.store.transcript import ConversationRow, Node
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, add_conversation, talk
@@ -85,6 +85,19 @@ def test_what_a_view_shows_stays_until_it_folds(connection: Connection) -> None:
     show(connection, chat, nodes[4], documents=[])
     assert documents.purge_removed(connection, chat.pk) == 1
     assert documents.documents_by_pk(connection, [row.pk]) == []
+
+
+def test_what_is_emptied_leaves_word(connection: Connection) -> None:
+    """So that its text goes from the WAL too, and other programs forget it."""
+    chat, nodes = add_conversation(connection, talk(3))
+    shown_one, _ = documents.put_document(connection, chat.pk, "a", "A", NOW)
+    show(connection, chat, nodes[0], documents=[shown_one.pk])
+    documents.remove_document(connection, shown_one, NOW + 1)
+    assert wipes.newest_entry(connection) == 0  # a view shows it still
+    row, _ = documents.put_document(connection, chat.pk, "b", "日本", NOW + 2)
+    documents.remove_document(connection, row, NOW + 3)
+    (word,) = wipes.deletions_after(connection, 0)
+    assert (word.conversation_pk, word.conversation) == (None, "")
 
 
 def test_a_view_on_another_branch_is_not_in_force(connection: Connection) -> None:
