@@ -51,6 +51,10 @@ before stays in the slot."""
 PAUSE_SECONDS = 0.2
 """Before it is taken up again."""
 
+BREATH_SECONDS = 0.2
+"""Between a turn and the look for what the next one will be shown. Nobody writes faster; a program
+that does would only have its next turn wait for a look that comes too late for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Newest:
@@ -125,7 +129,7 @@ class Prefills:
         while len(self._newest) > MOST_KNOWN:
             gone, _ = self._newest.popitem(last=False)
             self._read.pop(gone, None)
-        self.memory_grew(newest.conversation.pk)
+        self._look(newest.conversation.pk, BREATH_SECONDS)
 
     def redirect(self, conversation_pk: int, setting: Setting) -> None:
         """The next turn of this conversation goes to another tier than its newest went to."""
@@ -138,13 +142,16 @@ class Prefills:
 
     def memory_grew(self, conversation_pk: int) -> None:
         """A chapter or a gist of this conversation was stored."""
+        self._look(conversation_pk)
+
+    def _look(self, conversation_pk: int, after: float = 0.0) -> None:
         newest = self._newest.get(conversation_pk)
         if newest is None or not self._reads(newest):
             return
         if conversation_pk in self._tasks:
             self._again.add(conversation_pk)
             return
-        task = asyncio.create_task(self._attend(conversation_pk))
+        task = asyncio.create_task(self._attend(conversation_pk, after))
         self._tasks[conversation_pk] = task
         task.add_done_callback(partial(self._end, conversation_pk))
 
@@ -173,7 +180,9 @@ class Prefills:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a prompt could not be read in ahead", exc_info=error)
 
-    async def _attend(self, conversation_pk: int) -> None:
+    async def _attend(self, conversation_pk: int, after: float) -> None:
+        if after:
+            await self._clock.sleep(after)
         while (newest := self._newest.get(conversation_pk)) is not None:
             self._again.discard(conversation_pk)
             messages = await self._store.read(foresee_prompt, newest, self._clock.now_ms())

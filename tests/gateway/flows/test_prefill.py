@@ -149,6 +149,29 @@ async def test_chapters_that_were_ready_when_the_turn_ended_are_read_in_then(
     assert said.bytes[:-1] == call.messages[:-1]
 
 
+async def test_who_answers_within_a_breath_has_nothing_looked_for(
+    place: tuple[House, Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that sends turn upon turn would wait for looks that come too late for it."""
+    house, reader = place
+    await talk_into_debt(house)
+    breaths: list[float] = []
+
+    async def hold(seconds: float) -> None:
+        breaths.append(seconds)
+        await asyncio.Event().wait()
+
+    def look(*_: Any) -> None:
+        raise AssertionError("nothing is looked for")
+
+    monkeypatch.setattr(house.clock, "sleep", hold)
+    monkeypatch.setattr(module, "foresee_prompt", look)
+    for number in (9, 10):
+        await house.say(line(number), id="c")
+        await asyncio.sleep(0)
+    assert breaths == [module.BREATH_SECONDS] * 2 and reader.read == []
+
+
 async def test_a_reply_that_was_stopped_is_a_turn_too(place: tuple[House, Reader]) -> None:
     house, reader = place
     await talk_into_debt(house)
