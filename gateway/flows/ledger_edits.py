@@ -221,7 +221,8 @@ def undo_entry(connection: Connection, hand: Hand, id: str) -> EntryRow:
 
 
 def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | None) -> EntryRow:
-    """The entry as it was before it was edited; pinned where its successor is."""
+    """The entry as it was before it was edited; pinned where its successor is. Where it went with
+    its chapter meanwhile, it stays deleted with it, and what it taught does too."""
     edited = ledger.entries_by_pk(connection, [] if new_pk is None else [new_pk])
     for new in edited:
         reword(connection, hand, wordings(connection, hand, new), new, old)
@@ -230,6 +231,10 @@ def _take_back(connection: Connection, hand: Hand, old: EntryRow, new_pk: int | 
         if _state(connection, hand, new).pinned is not None:
             _follow(connection, hand, old, "pinned", new.pk)
         _follow(connection, hand, new, "deleted", old.pk)
+    deleted = _state(connection, hand, old).deleted
+    if deleted is not None and deleted.origin in BY_OWNER:
+        withdraw(connection, hand, old, deleted)
+        tell_of_emptied(connection, hand.now_ms)
     hand.finish(connection)
     return old
 

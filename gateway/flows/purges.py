@@ -6,32 +6,23 @@ from sqlalchemy import Connection, select
 
 from gateway.flows.views import ViewCache
 from gateway.store import documents, profile_edits
-from gateway.store.fold_rows import NONE, FoldRow
 from gateway.store.shown import folds_showing
 from gateway.store.transcript import ConversationRow, conversations
 from gateway.store.wipes import tell_of_emptied
 
 
 def purge_unshown(
-    connection: Connection,
-    conversation: ConversationRow,
-    before: FoldRow | None,
-    after: FoldRow,
-    views: ViewCache,
-    now_ms: int,
+    connection: Connection, conversation: ConversationRow, views: ViewCache, now_ms: int
 ) -> None:
-    """After a fold took the place of another: empty the deleted facts and documents that the older
-    one showed, forget them here, and leave word, at which the files are emptied of them too. Costs
-    nothing where the newer shows all that the older did.
+    """Empty what was deleted and no view shows any more, forget it here, and leave word, at which
+    the files are emptied of it too.
 
-    The newest message must be the conversation's head already: what it sees is in force.
+    It is asked whenever a view may have ceased to show something: a fold or a cut is written, or
+    the newest branch is another one. Two looks by an index where nothing waits. The newest message
+    must be the conversation's head already: what it sees is in force.
     """
-    old = NONE if before is None else before.shown
-    gone = 0
-    if set(old.profile) - set(after.shown.profile):
-        gone += profile_edits.purge_deleted(connection, conversation.owner_pk)
-    if set(old.documents) - set(after.shown.documents):
-        gone += documents.purge_removed(connection, conversation.pk)
+    gone = profile_edits.purge_deleted(connection, conversation.owner_pk)
+    gone += documents.purge_removed(connection, conversation.pk)
     if gone:
         views.forget(conversation.pk)
         tell_of_emptied(connection, now_ms)

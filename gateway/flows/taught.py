@@ -35,11 +35,15 @@ def wordings(connection: Connection, hand: Hand, row: EntryRow) -> list[EntryRow
     return steps
 
 
-def withdraw(connection: Connection, hand: Hand, row: EntryRow) -> list[str]:
-    """The memories that go with an entry."""
+def withdraw(
+    connection: Connection, hand: Hand, row: EntryRow, deleted: MarkRow | None = None
+) -> list[str]:
+    """The memories that go with an entry. deleted: the deletion that they go with, where it was an
+    earlier one: with it they come back."""
     told = wordings(connection, hand, row)
     _renew_others(connection, hand, memories_of(connection, told, hand.conversation.pk))
-    return withdraw_memories(connection, told, hand.conversation.pk, hand.now_ms)
+    deleted_ms = hand.now_ms if deleted is None else deleted.created_ms
+    return withdraw_memories(connection, told, hand.conversation.pk, deleted_ms)
 
 
 def reword(

@@ -237,6 +237,7 @@ def cut_view(
     fold = folds.cut_to_window(connection, site, begun.fold, ratio=ratio, room=room)
     if fold is None:
         return None
+    purge_unshown(connection, site.conversation, views, now_ms)
     fault = _index(connection, site, fold)
     cut = _show(
         connection,
@@ -274,12 +275,20 @@ def _settle(
     fold = folds.fold_if_due(connection, ground.site, ground.fold, ground.total)
     is_cut = fold is not None and fold.kind == "cut" and fold.at_pk == question.placement.asked.pk
     place = (connection, question, setting, views, ground.site, fold, ground.ratio)
+    is_new = fold is not None and fold is not ground.fold
+    if is_new or _left_branch(question.placement):
+        purge_unshown(connection, ground.site.conversation, views, now_ms)
     if fold is None or fold is ground.fold:
         return _show(*place, rule=rule, is_cut=is_cut)
     fault = _index(connection, ground.site, fold)
-    purge_unshown(connection, ground.site.conversation, ground.fold, fold, views, now_ms)
     begun = _show(*place, rule=rule, is_cut=is_cut)
     return replace(begun, news=_news(connection, ground.site, ground.fold, fold, fault))
+
+
+def _left_branch(placement: Placement) -> bool:
+    """Whether the question moved the head otherwise than by following it."""
+    before, asked = placement.conversation.head_pk, placement.asked
+    return placement.moves_head and before not in (None, asked.pk, asked.parent_pk)
 
 
 def _index(connection: Connection, site: Site, fold: FoldRow) -> Exception | None:
@@ -501,7 +510,8 @@ def finish_turn(
         token_ratios.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
     site = site_of(begun, setting, head, ratio, now_ms)
     before = begun.asked.cum_chars - begun.asked.chars
-    due = folds.plan_chapters(connection, site, begun.fold, before=before)
+    noted = begun.noted.chars + searched
+    due = folds.plan_chapters(connection, site, begun.fold, before=before, notes=noted)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         due = site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist
     for policy in setting.warm:

@@ -16,7 +16,7 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import versions
 from gateway.store.gist_rows import gists
-from gateway.store.profile_edits import release_facts
+from gateway.store.profile_edits import purge_deleted, release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
 from gateway.store.tables.calls import AuxiliaryRequest
@@ -310,10 +310,10 @@ def delete_conversation(
     """Delete a conversation and all that hangs on it; its aliases are free again.
 
     What it taught of its owner goes too; where another conversation told the same, that one's word
-    stands again. Leaves one outbox entry for each backend that read any of it, except those
-    `elsewhere` (known to run on other machines, whose memory is not ours to wipe). Returns those
-    backends' names. Where there is none, one entry with nothing to wipe tells a program that runs
-    beside this one.
+    stands again; the texts of deleted facts go that its views alone showed. Leaves one outbox entry
+    for each backend that read any of it, except those `elsewhere` (known to run on other machines,
+    whose memory is not ours to wipe). Returns those backends' names. Where there is none, one entry
+    with nothing to wipe tells a program that runs beside this one.
     Work under way finds its rows gone and writes nothing.
     """
     pk = conversation.pk
@@ -333,4 +333,5 @@ def delete_conversation(
     release_facts(connection, conversation)
     connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
+    purge_deleted(connection, conversation.owner_pk)
     return held

@@ -78,6 +78,14 @@ _FOR_VIEW = Prepared(
 )
 
 
+_REMOVED = Prepared(
+    select(documents.c.pk).where(
+        documents.c.conversation_pk == bindparam("conversation"),
+        documents.c.removed_ms.is_not(None),
+    )
+)
+
+
 def for_view(connection: Connection, conversation_pk: int, policy: str) -> list[DocumentRow]:
     """What views of this policy are to show in this conversation: the policy's own documents, then
     the conversation's, each in the order in which they came."""
@@ -134,15 +142,11 @@ def remove_document(connection: Connection, row: DocumentRow, now_ms: int) -> No
 
 
 def purge_removed(connection: Connection, conversation_pk: int) -> int:
-    """Delete the removed documents that no view shows any more; how many there were."""
-    waiting = list(
-        connection.execute(
-            select(documents.c.pk).where(
-                documents.c.conversation_pk == conversation_pk,
-                documents.c.removed_ms.is_not(None),
-            )
-        ).scalars()
-    )
+    """Delete the removed documents that no view shows any more; how many there were. Where none
+    waits it costs one look by an index."""
+    waiting = [row[0] for row in _REMOVED.all(connection, conversation=conversation_pk)]
+    if not waiting:
+        return 0
     gone = set(waiting) - pks_shown(connection, [conversation_pk], "documents", waiting)
     connection.execute(delete(documents).where(documents.c.pk.in_(list(gone))))
     return len(gone)

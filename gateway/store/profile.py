@@ -183,6 +183,11 @@ def fold_text(text: str) -> str:
     return "".join(filter(str.isalnum, folded))
 
 
+def words_of(text: str) -> str:
+    """The same, or of what has neither letters nor digits (emoji) the text itself."""
+    return fold_text(text) or one_line(text)
+
+
 def source_content(row: ProfileRow) -> str | None:
     """The digest of the message that a fact was learned from; None where the owner wrote it."""
     return None if row.source is None else row.source.partition(":")[0]

@@ -7,22 +7,23 @@ it, so that it is not learned again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from gateway.errors import Conflict
+from gateway.store.prepared import Prepared
 from gateway.store.profile import (
     COLUMNS,
     ProfileRow,
     all_of,
     end_facts,
-    fold_text,
     insert_fact,
     profile_facts,
     rows_by_pk,
-    told_at,
+    words_of,
 )
+from gateway.store.profile_chains import chains_holding, link, reread, settle, unlink
 from gateway.store.rows import record
 from gateway.store.shown import pks_shown
 from gateway.store.transcript import ConversationRow, conversations
@@ -59,21 +60,13 @@ def find_fact(
 
 
 def _followed(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
-    """A fact and what took its place, oldest first."""
-    steps = [fact]
-    while steps[-1].state == "replaced":
-        row = connection.execute(
-            select(*COLUMNS)
-            .where(
-                profile_facts.c.owner_pk == fact.owner_pk,
-                profile_facts.c.replaces_pk == steps[-1].pk,
-            )
-            .order_by(profile_facts.c.pk.desc())
-        ).first()
-        if row is None or row.pk in {step.pk for step in steps}:
-            break
-        steps.append(record(ProfileRow, row))
-    return steps
+    """A fact and what took its place, oldest first, without what is deleted since; of one that does
+    not stand behind another only itself."""
+    if fact.state != "replaced":
+        return [fact]
+    (chain,) = chains_holding(connection, fact.owner_pk, [fact.pk])
+    at = next(at for at, row in enumerate(chain) if row.pk == fact.pk)
+    return [fact, *(row for row in reversed(chain[:at]) if row.state != "deleted")]
 
 
 def add_fact(
@@ -82,9 +75,9 @@ def add_fact(
     """A fact in the owner's own words. What was known about the same gives way to it; what the
     owner wrote already stays as it is."""
     known = [row for row in all_of(connection, owner_pk) if row.state == "active"]
-    same = [row for row in known if fold_text(row.text) == fold_text(text)]
+    same = [row for row in known if words_of(row.text) == words_of(text)]
     if about:
-        same += [row for row in known if fold_text(row.about or "") == fold_text(about)]
+        same += [row for row in known if words_of(row.about or "") == words_of(about)]
     for row in same:
         if (row.text, row.about, row.origin, row.source) == (text, about, "owner", None):
             return row
@@ -138,8 +131,9 @@ def edit_fact(
 def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileRow:
     """The words that this fact took the place of, in its place again. Raises Conflict where there
     are none, or their text is gone."""
-    for before in _chain(connection, fact):
-        if before.text and (before.text, before.about) != (fact.text, fact.about):
+    for before in _behind(connection, fact):
+        is_other = (before.text, before.about) != (fact.text, fact.about)
+        if is_other and before.text and before.state != "deleted":
             return edit_fact(connection, fact, before.text, before.about, now_ms, of=before)
     raise Conflict("Nothing stood in the place of this memory before.")
 
@@ -147,7 +141,7 @@ def undo_edit(connection: Connection, fact: ProfileRow, now_ms: int) -> ProfileR
 def delete_fact(
     connection: Connection, fact: ProfileRow, now_ms: int, *, at_once: bool = False
 ) -> None:
-    """Delete a fact with all that it took the place of.
+    """Delete a fact with all that it took the place of; what was deleted before stays so.
 
     Their digests stay with the conversations that told them, so that it is not learned again. A
     text that views still show stays until they fold, unless all is to go at once.
@@ -157,8 +151,10 @@ def delete_fact(
 
 
 def chain_of(connection: Connection, fact: ProfileRow) -> list[int]:
-    """The row numbers of a fact and of what it took the place of, newest first."""
-    return [row.pk for row in _chain(connection, fact)]
+    """The row numbers of a fact and of what it took the place of, newest first, without what is
+    deleted already."""
+    rows = [fact, *_behind(connection, fact)]
+    return [row.pk for row in reread(connection, rows) if row.state != "deleted"]
 
 
 def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]:
@@ -177,44 +173,15 @@ def learned_in(connection: Connection, conversation_pk: int) -> list[ProfileRow]
 
 def reject_fact(connection: Connection, pk: int, now_ms: int) -> bool:
     """Take a bad fact out of the profile: it is not learned again, and what it took the place of
-    stands again. False where it was not active any more."""
+    stands again as if it had never been. False where it was not active any more."""
     found = [row for row in rows_by_pk(connection, [pk]) if row.state == "active"]
     for row in found:
+        (chain,) = chains_holding(connection, row.owner_pk, [row.pk])
         end_facts(connection, [row.pk], "deleted", now_ms)
-        behind = [row for row in rows_by_pk(connection, [row.replaces_pk or 0]) if row.text]
-        end_facts(connection, [row.pk for row in behind], "active", None)
-        _link(connection, [row])
+        link(connection, [row])
+        settle(connection, [one for one in chain if one.pk != row.pk])
         purge_deleted(connection, row.owner_pk)
     return bool(found)
-
-
-def _chain(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
-    """A fact and what it took the place of, newest first."""
-    by_pk = {row.pk: row for row in all_of(connection, fact.owner_pk)}
-    chain, at = [], by_pk.get(fact.pk)
-    while at is not None and at not in chain:
-        chain.append(at)
-        at = by_pk.get(at.replaces_pk or 0)
-    return chain
-
-
-def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = False) -> int:
-    """Empty the deleted facts of an owner that no view shows any more, or all; how many there were.
-    Those that nothing could teach again go as a whole."""
-    waiting = [row for row in all_of(connection, owner_pk) if row.state == "deleted" and row.text]
-    if not waiting:
-        return 0
-    owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
-    pks = [row.pk for row in waiting]
-    shown = set[int]() if at_once else pks_shown(connection, owned, "profile", pks)
-    gone = [row for row in waiting if row.pk not in shown]
-    taught = [row.pk for row in gone if row.source is not None]
-    connection.execute(
-        update(profile_facts).where(profile_facts.c.pk.in_(taught)).values(text="", about=None)
-    )
-    unsourced = [row.pk for row in gone if row.source is None]
-    connection.execute(delete(profile_facts).where(profile_facts.c.pk.in_(unsourced)))
-    return len(gone)
 
 
 def release_facts(connection: Connection, conversation: ConversationRow) -> None:
@@ -222,47 +189,46 @@ def release_facts(connection: Connection, conversation: ConversationRow) -> None
     private: where such a fact took the place of others, the one of them that was told last stands
     in its place, and what was learned there stands apart from it."""
     taught = select(profile_facts.c.pk).where(profile_facts.c.conversation_pk == conversation.pk)
-    if connection.execute(taught.limit(1)).first() is None:
-        return
-    for chain in _chains(all_of(connection, conversation.owner_pk)):
-        left = [row for row in chain if row.conversation_pk != conversation.pk]
-        if len(left) == len(chain):
-            continue
-        own = [row for row in chain if row.conversation_pk == conversation.pk]
-        if chain[0].state == "active":
-            end_facts(connection, [own[0].pk], "active", None)
-        _link(connection, own)
-        if left and chain[0].state == "active":
-            left.sort(key=lambda row: told_at(connection, row), reverse=True)
-            # Where the same words were told last, the row stays that views show.
-            shown = [row for row in left if row.pk == chain[0].pk]
-            if shown and fold_text(shown[0].text) == fold_text(left[0].text):
-                left = shown + [row for row in left if row.pk != chain[0].pk]
-            end_facts(connection, [left[0].pk], "active", None)
-            rest = [row.pk for row in left[1:] if row.state == "active"]
-            end_facts(connection, rest, "replaced", left[0].created_ms)
-        _link(connection, left)
+    pks = set(connection.execute(taught).scalars())
+    for chain in chains_holding(connection, conversation.owner_pk, pks):
+        settle(connection, [row for row in chain if row.pk in pks])
+        settle(connection, [row for row in chain if row.pk not in pks])
 
 
-def _chains(rows: Sequence[ProfileRow]) -> Iterator[list[ProfileRow]]:
-    """Each fact that stands, or stood last, with what it took the place of."""
-    by_pk = {row.pk: row for row in rows}
-    behind = {row.replaces_pk for row in rows}
-    for row in rows:
-        if row.pk not in behind:
-            chain, at = [], by_pk.get(row.pk)
-            while at is not None:
-                chain.append(at)
-                at = by_pk.get(at.replaces_pk or 0)
-            yield chain
+def _behind(connection: Connection, fact: ProfileRow) -> Iterator[ProfileRow]:
+    """What a fact took the place of, newest first."""
+    for chain in chains_holding(connection, fact.owner_pk, [fact.pk]):
+        at = next(at for at, row in enumerate(chain) if row.pk == fact.pk)
+        yield from chain[at + 1 :]
 
 
-def _link(connection: Connection, chain: Sequence[ProfileRow]) -> None:
-    """Let each take the place of the next."""
-    behind: int | None = None
-    for row in reversed(chain):
-        if row.replaces_pk != behind:
-            connection.execute(
-                update(profile_facts).where(profile_facts.c.pk == row.pk).values(replaces_pk=behind)
-            )
-        behind = row.pk
+# --- what is emptied -----------------------------------------------------------------------------
+
+_WAITING = Prepared(
+    select(profile_facts.c.pk, profile_facts.c.source).where(
+        profile_facts.c.owner_pk == bindparam("owner"),
+        profile_facts.c.state == "deleted",
+        profile_facts.c.text != "",
+    )
+)
+
+
+def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = False) -> int:
+    """Empty the deleted facts of an owner that no view shows any more, or all; how many there were.
+    Those that nothing could teach again go as a whole. It is asked wherever a view may have ceased
+    to show one; where none waits it costs one look by an index."""
+    waiting: dict[int, str | None] = dict(_WAITING.all(connection, owner=owner_pk))
+    if not waiting:
+        return 0
+    owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
+    shown = set[int]() if at_once else pks_shown(connection, owned, "profile", waiting)
+    gone = waiting.keys() - shown
+    taught = [pk for pk in gone if waiting[pk] is not None]
+    connection.execute(
+        update(profile_facts).where(profile_facts.c.pk.in_(taught)).values(text="", about=None)
+    )
+    unsourced = [pk for pk in gone if waiting[pk] is None]
+    if unsourced:
+        unlink(connection, owner_pk, unsourced)
+        connection.execute(delete(profile_facts).where(profile_facts.c.pk.in_(unsourced)))
+    return len(gone)

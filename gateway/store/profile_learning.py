@@ -28,6 +28,8 @@ from gateway.store.profile import (
     source_content,
     told_at,
 )
+from gateway.store.profile_chains import last_told
+from gateway.store.shown import private_among
 from gateway.store.transcript import conversations, messages
 from policies.ledger.additions import frame_of
 from policies.likeness import letter_pairs
@@ -108,7 +110,14 @@ class _Learner:
         self._now_ms = now_ms
         self._said = _said(connection, span)
         self._contents = {content for content, _ in self._said.values()}
-        self._known = [_Known(row) for row in comparable(connection, owner_pk)]
+        known = comparable(connection, owner_pk)
+        # What a private conversation tells stands apart: it neither gives way nor hides anything.
+        apart = private_among(connection, {row.conversation_pk or 0 for row in known})
+        self._known = [
+            _Known(row)
+            for row in known
+            if row.state == "deleted" or row.conversation_pk not in apart
+        ]
         self._fresh: set[int] = set()
 
     def take(self, fact: Telling) -> bool:
@@ -122,7 +131,8 @@ class _Learner:
         same = next((k.row for k in self._known if self._is_same(k, told, source)), None)
         when = (said_ms, fact.source_pk)
         if same is not None and (
-            fold_text(same.text) == told.text or self._last_told(same) >= when
+            fold_text(same.text) == told.text
+            or last_told(self._connection, self._chain(same)) >= when
         ):
             self._put_behind(same, fact, source, when)
             return False
@@ -168,14 +178,12 @@ class _Learner:
         is_retold = known.place == source.place and known.source.share(source) >= SAME
         return is_retold or known.form.is_replaced_by(told)
 
-    def _last_told(self, row: ProfileRow) -> Moment:
-        """When a fact was told last, in the same words. An old span may be summarized late, or
-        anew: what it tells is as old as its messages."""
-        moments, at = [told_at(self._connection, row)], self._behind(row)
-        while at is not None and fold_text(at.text) == fold_text(row.text):
-            moments.append(told_at(self._connection, at))
-            at = self._behind(at)
-        return max(moments)
+    def _chain(self, row: ProfileRow) -> list[ProfileRow]:
+        """A fact that stands, and what it took the place of."""
+        chain = [row]
+        while (behind := self._behind(chain[-1])) is not None:
+            chain.append(behind)
+        return chain
 
     def _put_behind(self, same: ProfileRow, fact: Telling, source: _Source, when: Moment) -> None:
         """Keep what does not take a place, by its time among those that lost theirs: should the
@@ -312,11 +320,22 @@ def _digest(text: str, size: int) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
 
 
-def tells_same(row: ProfileRow, text: str, about: str | None) -> bool:
-    """Whether a fact was learned in such words, or about the same; never where its owner wrote it.
-    Its text may be gone, or its owner may have mended it: what counts is what was learned."""
+def tells_same_words(row: ProfileRow, text: str, about: str | None) -> bool:
+    """Whether a fact was learned in such words; never where its owner wrote it. Its text may be
+    gone, or its owner may have mended it: what counts is what was learned."""
     if row.source is None:
         return False
-    told = _Source.describe("", about, text)
-    learned = _Source.read(row.source)
-    return learned.is_about(told) or learned.share(told) >= SAME
+    return _Source.read(row.source).share(_Source.describe("", about, text)) >= SAME
+
+
+def tells_about(row: ProfileRow, text: str, about: str | None) -> bool:
+    """The same of what it is about."""
+    if row.source is None:
+        return False
+    return _Source.read(row.source).is_about(_Source.describe("", about, text))
+
+
+def takes_place_of(row: ProfileRow, other: ProfileRow) -> bool:
+    """Whether one of two facts would take the other's place if it were told after it."""
+    one, two = _Form.of(row.text, row.about), _Form.of(other.text, other.about)
+    return one.text == two.text or two.is_replaced_by(one)

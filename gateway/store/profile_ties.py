@@ -3,7 +3,8 @@ taught: what becomes of one becomes of the other. No function commits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from sqlalchemy import Connection, select, update
 
@@ -11,6 +12,7 @@ from gateway.store.ledger_rows import ENTRY_COLUMNS, EntryRow, entries, marks
 from gateway.store.profile import (
     COLUMNS,
     ProfileRow,
+    comparable,
     end_facts,
     fold_text,
     one_line,
@@ -18,10 +20,16 @@ from gateway.store.profile import (
     rows_by_pk,
     source_content,
 )
+from gateway.store.profile_chains import chains_holding, link, settle_all, telling
 from gateway.store.profile_edits import edit_fact, purge_deleted
-from gateway.store.profile_learning import tells_same
+from gateway.store.profile_learning import takes_place_of, tells_about, tells_same_words
 from gateway.store.rows import record
+from gateway.store.shown import private_among
 from gateway.store.transcript import messages
+
+T = TypeVar("T")
+Test = Callable[[ProfileRow, str, str | None], bool]
+"""Whether a fact of the profile was learned so: the fact, a text, what it is about."""
 
 
 def memories_of(
@@ -42,12 +50,15 @@ def memories_of(
         .order_by(profile_facts.c.pk.desc())
     )
     taught = (record(ProfileRow, row) for row in rows)
-    return [
-        row
-        for row in taught
-        if source_content(row) == content
-        and any(tells_same(row, told.text, told.about) for told in wordings)
-    ]
+    told = [row for row in taught if source_content(row) == content]
+    return _closest(told, lambda row, test: any(test(row, w.text, w.about) for w in wordings))
+
+
+def _closest(rows: Sequence[T], is_told: Callable[[T, Test], bool]) -> list[T]:
+    """Those of what one message taught that are told in the same words; where there are none, those
+    that are about the same: two facts about one subject are two."""
+    words = [row for row in rows if is_told(row, tells_same_words)]
+    return words or [row for row in rows if is_told(row, tells_about)]
 
 
 def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
@@ -66,7 +77,7 @@ def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
         .order_by(entries.c.pk)
     )
     told = [record(EntryRow, row) for row in rows]
-    found = [row for row in told if tells_same(fact, row.text, row.about)]
+    found = _closest(told, lambda row, test: test(fact, row.text, row.about))
     edited = set(_edited_into(connection, fact.conversation_pk or 0, [row.pk for row in found]))
     return [row for row in told if row in found or row.pk in edited]
 
@@ -111,79 +122,74 @@ def reword_memories(
 
 
 def withdraw_memories(
-    connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, now_ms: int
+    connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, deleted_ms: int
 ) -> list[str]:
     """Delete what the message of a ledger's fact taught; the ids of the facts that stood.
 
     They are not learned again. What another conversation told, or its owner wrote, before they took
-    its place stands again.
+    its place stands again. deleted_ms: the moment of the deletion that they go with.
     """
-    found = [
-        row for row in memories_of(connection, wordings, conversation_pk) if row.state != "deleted"
-    ]
-    end_facts(connection, [row.pk for row in found], "deleted", now_ms)
-    stood = [row for row in found if row.state == "active"]
-    for row in stood:
-        before = _behind(connection, row)
-        if before is not None:
-            end_facts(connection, [before.pk], "active", None)
-    for row in found[:1]:
-        purge_deleted(connection, row.owner_pk)
-    return [row.id for row in stood]
+    told = memories_of(connection, wordings, conversation_pk)
+    found = [row for row in _with_retold(connection, told) if row.state != "deleted"]
+    if not found:
+        return []
+    pks, owner_pk = [row.pk for row in found], found[0].owner_pk
+    end_facts(connection, pks, "deleted", deleted_ms)
+    settle_all(connection, owner_pk, pks)
+    purge_deleted(connection, owner_pk)
+    return [row.id for row in found if row.state == "active"]
 
 
 def bring_back_memories(
     connection: Connection, wordings: Sequence[EntryRow], conversation_pk: int, deleted_ms: int
 ) -> list[str]:
     """Undo `withdraw_memories` of the moment deleted_ms; the ids of the facts that stand again: not
-    what had given way to another that stands. One whose text no view shows any more has the words
-    of the ledger."""
+    what had given way to another that stands. The newest has the words of the ledger where no view
+    shows its text any more; of the others those come back, behind it, that have theirs."""
     entry = wordings[0]
-    for row in memories_of(connection, wordings, conversation_pk):
-        if (row.state, row.ended_ms) != ("deleted", deleted_ms):
-            continue
-        gave_way = _gave_way(connection, row)
-        before = _behind(connection, row)
-        if before is not None and before.state == "active":
-            end_facts(connection, [before.pk], "replaced", deleted_ms)
-        if gave_way:
-            end_facts(connection, [row.pk], "replaced", deleted_ms)
-        else:
-            end_facts(connection, [row.pk], "active", None)
-        if not row.text:
-            connection.execute(
-                update(profile_facts)
-                .where(profile_facts.c.pk == row.pk)
-                .values(text=entry.text, about=entry.about, origin=entry.origin)
-            )
-        return [] if gave_way else [row.id]
-    return []
+    told = memories_of(connection, wordings, conversation_pk)
+    went = ("deleted", deleted_ms)
+    found = [row for row in _with_retold(connection, told) if (row.state, row.ended_ms) == went]
+    if not found:
+        return []
+    if not found[0].text:
+        emptied = update(profile_facts).where(profile_facts.c.pk == found[0].pk)
+        words = {"text": one_line(entry.text), "about": entry.about, "origin": entry.origin}
+        connection.execute(emptied.values(**words))
+    back = [row.pk for row in found[:1]] + [row.pk for row in found[1:] if row.text]
+    end_facts(connection, back, "replaced", deleted_ms)
+    _join_same(connection, rows_by_pk(connection, back[:1])[0])
+    stands = settle_all(connection, found[0].owner_pk, back)
+    return [row.id for row in found if row.pk in stands]
 
 
-def _gave_way(connection: Connection, fact: ProfileRow) -> bool:
-    """Whether another fact, which is not deleted, took the place of this one, or of one that is
-    deleted since and had taken it."""
-    fresh = {fact.pk}
-    while fresh:
-        by = connection.execute(
-            select(profile_facts.c.pk, profile_facts.c.state).where(
-                profile_facts.c.owner_pk == fact.owner_pk,
-                profile_facts.c.replaces_pk.in_(fresh),
-            )
-        ).all()
-        if any(row.state != "deleted" for row in by):
-            return True
-        fresh = {row.pk for row in by}
-    return False
+def _with_retold(connection: Connection, told: Sequence[ProfileRow]) -> list[ProfileRow]:
+    """These facts, and what the same conversation told in the same words once more, which its
+    ledger holds as one."""
+    if not told:
+        return []
+    pks, tellings = {row.pk for row in told}, {telling(row) for row in told}
+    chains = chains_holding(connection, told[0].owner_pk, pks)
+    beside = [row for chain in chains for row in chain if telling(row) in tellings]
+    return [*told, *(row for row in beside if row.pk not in pks)]
 
 
-def _behind(connection: Connection, fact: ProfileRow) -> ProfileRow | None:
-    """The newest of what a fact took the place of that another conversation told, or its owner
-    wrote: an older word of the same conversation is no more in force than what replaced it."""
-    at = rows_by_pk(connection, [fact.replaces_pk or 0])
-    while at:
-        row = at[0]
-        if row.text and row.state != "deleted" and row.conversation_pk != fact.conversation_pk:
-            return row
-        at = rows_by_pk(connection, [row.replaces_pk or 0])
-    return None
+def _join_same(connection: Connection, fact: ProfileRow) -> None:
+    """Put a fact that comes back into the chain of what was told, or written, about the same while
+    it was deleted, as if it had never been away."""
+    (own,) = chains_holding(connection, fact.owner_pk, [fact.pk])
+    if any(row.state == "active" for row in own):
+        return
+    others = [
+        row
+        for row in comparable(connection, fact.owner_pk)
+        if row.state == "active" and takes_place_of(row, fact)
+    ]
+    apart = private_among(connection, {row.conversation_pk or 0 for row in [fact, *others]})
+    for other in others:
+        (chain,) = chains_holding(connection, fact.owner_pk, [other.pk])
+        beside = {(row.conversation_pk, row.created_ms) for row in chain}
+        is_beside = any((row.conversation_pk, row.created_ms) in beside for row in own)
+        if not is_beside and not apart & {other.conversation_pk, fact.conversation_pk}:
+            link(connection, [*chain, *own])
+            return

@@ -16,6 +16,8 @@ from gateway.store.fold_rows import FoldRow, deepest_fold, folds
 from gateway.store.prepared import Prepared
 from gateway.store.transcript import conversations, node_by_pk
 
+_MOST_NUMBERS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Showing:
@@ -60,7 +62,8 @@ def _in_force(
     conversation_pks: Select[tuple[int]] | Collection[int],
     pks: Collection[int],
 ) -> Iterator[Showing]:
-    """pks: look only where a fold's text holds one of these numbers; all where there are none."""
+    """pks: look only where a fold's text holds one of these numbers; all where there are none, or
+    more than one statement may hold."""
     wanted = (
         select(folds.c.conversation_pk, folds.c.policy, conversations.c.head_pk)
         .join(conversations, conversations.c.pk == folds.c.conversation_pk)
@@ -68,7 +71,7 @@ def _in_force(
         .where(conversations.c.head_pk.is_not(None))
         .distinct()
     )
-    if pks:
+    if 0 < len(pks) <= _MOST_NUMBERS:
         wanted = wanted.where(or_(*(folds.c.shown.contains(str(pk)) for pk in pks)))
     for conversation_pk, policy, head_pk in connection.execute(wanted).all():
         fold = deepest_fold(connection, conversation_pk, policy, node_by_pk(connection, head_pk))

@@ -1,0 +1,181 @@
+"""Facts that took each other's place, and which of them stands. No function commits.
+
+`replaces_pk` makes a chain of them: what stands first, then what gave way to it. A fact is active,
+replaced, or deleted: by its owner, or rejected by a scrub, which also takes it out of its chain.
+What is deleted keeps its text while a view shows it, and is emptied then. Whatever leaves a chain
+or comes back into it, `settle` alone says what stands again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from sqlalchemy import Connection, update
+
+from gateway.store.profile import (
+    Moment,
+    ProfileRow,
+    all_of,
+    end_facts,
+    profile_facts,
+    rows_by_pk,
+    told_at,
+    words_of,
+)
+
+
+def chains_holding(
+    connection: Connection, owner_pk: int, pks: Collection[int]
+) -> list[list[ProfileRow]]:
+    """The chains of an owner that hold one of these facts, each from what stands, or stood last,
+    to what gave way first."""
+    if not pks:
+        return []
+    found = _chains(all_of(connection, owner_pk))
+    return [chain for chain in found if any(row.pk in pks for row in chain)]
+
+
+def settle(connection: Connection, chain: Sequence[ProfileRow]) -> ProfileRow | None:
+    """Let the fact stand that should, and no other of these, and link them in that order, the rest
+    by when they were told; the one that stands. What becomes of deleted facts is not its to say."""
+    told = {row.pk: told_at(connection, row) for row in chain}
+    ranks = _rank(chain, told)
+    stands = _standing(chain, ranks)
+    gave_way = [row for row in chain if row.state == "active" and row != stands]
+    if gave_way:
+        since = max(row.created_ms for row in chain)
+        end_facts(connection, [row.pk for row in gave_way], "replaced", since)
+    if stands is not None and stands.state != "active":
+        end_facts(connection, [stands.pk], "active", None)
+    link(connection, sorted(chain, key=lambda row: (row == stands, ranks[row.pk]), reverse=True))
+    return stands
+
+
+def settle_all(connection: Connection, owner_pk: int, pks: Collection[int]) -> set[int]:
+    """`settle` the chains that hold one of these facts; the row numbers of what stands in them."""
+    chains = chains_holding(connection, owner_pk, pks)
+    return {row.pk for chain in chains if (row := settle(connection, chain)) is not None}
+
+
+def last_told(connection: Connection, chain: Sequence[ProfileRow]) -> Moment:
+    """When the first fact of a chain, which stands, was told last in the same words, by whomever.
+    An old span may be summarized late, or anew: what it tells is as old as its messages."""
+    ranks = _rank(chain, {row.pk: told_at(connection, row) for row in chain})
+    words = words_of(chain[0].text)
+    same = [row for row in chain if row.state != "deleted" and words_of(row.text) == words]
+    return max(ranks[row.pk].when for row in same)
+
+
+def telling(row: ProfileRow) -> tuple[int | None, str]:
+    """Who told a fact and in which words; of what was learned also once its text is gone."""
+    if row.source is not None and row.origin == "model":
+        return row.conversation_pk, row.source.rpartition(":")[2]
+    return row.conversation_pk, words_of(row.text) or str(row.pk)
+
+
+def link(connection: Connection, chain: Sequence[ProfileRow]) -> None:
+    """Let each take the place of the next, and the last of none."""
+    behind: int | None = None
+    for row in reversed(chain):
+        if row.replaces_pk != behind:
+            connection.execute(
+                update(profile_facts).where(profile_facts.c.pk == row.pk).values(replaces_pk=behind)
+            )
+        behind = row.pk
+
+
+def unlink(connection: Connection, owner_pk: int, pks: Collection[int]) -> None:
+    """Take facts out of their chains: what took the place of one takes that of the next one that is
+    left."""
+    for chain in chains_holding(connection, owner_pk, pks):
+        link(connection, [row for row in chain if row.pk not in pks])
+
+
+def reread(connection: Connection, chain: Sequence[ProfileRow]) -> list[ProfileRow]:
+    """The same facts, in the same order, as they are by now."""
+    by_pk = {row.pk: row for row in rows_by_pk(connection, [row.pk for row in chain])}
+    return [by_pk[row.pk] for row in chain if row.pk in by_pk]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Rank:
+    """When a fact was told last by whoever told it; of equal ones what stands before the other in
+    the chain comes later."""
+
+    when: Moment
+    place: int
+
+
+def _rank(chain: Sequence[ProfileRow], told: Mapping[int, Moment]) -> dict[int, _Rank]:
+    last: dict[tuple[int | None, str], Moment] = {}
+    for row in chain:
+        last[telling(row)] = max(told[row.pk], last.get(telling(row), (0, 0)))
+    return {row.pk: _Rank(last[telling(row)], -at) for at, row in enumerate(chain)}
+
+
+def _standing(chain: Sequence[ProfileRow], ranks: Mapping[int, _Rank]) -> ProfileRow | None:
+    """Of what is not deleted the one that was told last. An older word of one conversation, or of
+    the owner's hand, is no more in force than the newer one, be that deleted too. Where the same
+    words stand already, that row does which views show."""
+    newest: dict[int | None, _Rank] = {}
+    for row in chain:
+        newest[row.conversation_pk] = max(
+            ranks[row.pk], newest.get(row.conversation_pk, ranks[row.pk])
+        )
+    left = [row for row in chain if row.state != "deleted"]
+    in_force = [row for row in left if ranks[row.pk] == newest[row.conversation_pk]]
+    if not in_force:
+        return None
+    last = max(in_force, key=lambda row: ranks[row.pk])
+    words = words_of(last.text)
+    return next((r for r in left if r.state == "active" and words_of(r.text) == words), last)
+
+
+def _chains(rows: Sequence[ProfileRow]) -> list[list[ProfileRow]]:
+    """Every fact once, each with those that it is linked to. Where two took the place of one, the
+    newer comes first."""
+    by_pk = {row.pk: row for row in rows}
+    above: dict[int, list[int]] = {}
+    for row in rows:
+        if row.replaces_pk in by_pk:
+            above.setdefault(row.replaces_pk or 0, []).append(row.pk)
+    found, seen = [], set[int]()
+    for row in rows:
+        if row.pk not in seen:
+            linked = _linked(row, by_pk, above)
+            seen |= linked
+            found.append([by_pk[pk] for pk in _in_order(linked, by_pk, above)])
+    return found
+
+
+def _linked(
+    row: ProfileRow, by_pk: Mapping[int, ProfileRow], above: Mapping[int, Sequence[int]]
+) -> set[int]:
+    found, fresh = {row.pk}, [row.pk]
+    while fresh:
+        at = by_pk[fresh.pop()]
+        beside = [*above.get(at.pk, ())]
+        if at.replaces_pk in by_pk:
+            beside.append(at.replaces_pk or 0)
+        fresh += [pk for pk in beside if pk not in found]
+        found.update(beside)
+    return found
+
+
+def _in_order(
+    pks: Collection[int], by_pk: Mapping[int, ProfileRow], above: Mapping[int, Sequence[int]]
+) -> list[int]:
+    waits = {pk: len(above.get(pk, ())) for pk in pks}
+    ready = [-pk for pk in pks if not waits[pk]]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        order.append(-heappop(ready))
+        below = by_pk[order[-1]].replaces_pk
+        if below in waits:
+            waits[below] -= 1
+            if not waits[below]:
+                heappush(ready, -below)
+    return order
