@@ -31,6 +31,7 @@ from gateway.flows.states import (
     load_state,
     load_whole_memory,
     measure,
+    size_of_view,
     sizes,
 )
 from gateway.prompts.memory import render_memory
@@ -257,11 +258,11 @@ def _plan_gist(
 
 
 def plan_chapters(
-    connection: Connection, site: Site, fold: FoldRow | None, *, before: int
+    connection: Connection, site: Site, fold: FoldRow | None, *, before: int, notes: int
 ) -> int | None:
     """After a turn: rows and jobs for the debt. Returns when the first job is due. before: the
-    characters of the conversation before the turn."""
-    total, after = measure(connection, site, fold), site.head.cum_chars
+    characters of the conversation before the turn. notes: what notes add to the view."""
+    total, after = size_of_view(site, fold, notes), site.head.cum_chars
     if total <= site.limits.start:
         return None
     was_over = total - (after - before) > site.limits.start

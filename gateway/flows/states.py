@@ -73,7 +73,14 @@ def measure(connection: Connection, site: Site, fold: FoldRow | None) -> int:
     messages of the tail where a view counts these."""
     if site.limits.messages:
         return count_tail(fold, site.head)
-    notes = spent_chars(connection, site.conversation, site.policy.name, fold, site.head)
+    place = (site.conversation, site.policy.name, fold, site.head)
+    return size_of_view(site, fold, spent_chars(connection, *place))
+
+
+def size_of_view(site: Site, fold: FoldRow | None, notes: int) -> int:
+    """As measure, where what notes add is known."""
+    if site.limits.messages:
+        return count_tail(fold, site.head)
     return sum(sizes(fold, site.head)) + notes
 
 

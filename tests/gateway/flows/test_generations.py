@@ -252,7 +252,7 @@ class Memory:
         shown = fold_if_due(connection, site, fold)
         if shown is not None and shown is not fold:
             self.folds.append(shown)
-        plan_chapters(connection, site, shown, before=0)
+        plan_chapters(connection, site, shown, before=0, notes=0)
         connection.execute(text("DELETE FROM jobs WHERE kind = 'chapter'"))
         above = shown.border_depth if shown else 0
         coming = chapter_rows.chapter_row(connection, self.conversation.pk, self.head, above=above)
