@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.errors import BadRequest
 from gateway.wire.json_text import NotJson, loads
+from gateway.wire.letters import is_blank
 from policies.messages import whole_letters
 
 
@@ -40,7 +41,7 @@ def check_text(value: object, name: str, *, most: int) -> str:
     """The value as a text of at most `most` characters that a database can hold."""
     if not isinstance(value, str):
         raise BadRequest(f"`{name}` must be a text.", param=name)
-    if not value.strip():
+    if is_blank(value):
         raise BadRequest(f"`{name}` is empty.", param=name)
     if len(value) > most:
         raise BadRequest(

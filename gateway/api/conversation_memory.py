@@ -16,7 +16,13 @@ from starlette.responses import Response
 
 from gateway.api.bodies import check_text, read_flag, read_number, read_object, read_text
 from gateway.api.conversations import first_policy, json_response
-from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
+from gateway.api.deps import (
+    check_in_scope,
+    context_of,
+    find_in_scope,
+    read_now,
+    resolve_scope,
+)
 from gateway.errors import BadRequest, Conflict
 from gateway.flows import ledger_edits, memory_edits, pins, scrub, scrub_material
 from gateway.flows.hand import Hand
@@ -81,7 +87,7 @@ async def _read_edit(
     context, scope = context_of(request), resolve_scope(request)
     conversation = await context.store.read(find_in_scope, scope, id)
     most = most_of(context.policies.file, conversation.model)
-    return read_text(told, "text", most=most).strip(), read_flag(told, "now")
+    return read_text(told, "text", most=most).strip(), read_now(request, told)
 
 
 def tell_part(part: str, id: str) -> Tell[Line | None]:
@@ -124,7 +130,7 @@ async def delete_chapter(request: Request, id: str, part: str) -> Response:
         return {"deleted": True, "memories": memories, "still_told_by": still}
 
     tell = tell_part("chapters", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))
 
 
 @router.post("/chapters/{part}/undo")
@@ -137,7 +143,7 @@ async def undo_chapter(request: Request, id: str, part: str) -> Response:
         memory_edits.undo_chapter(connection, hand, part, version)
 
     tell = tell_part("chapters", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))
 
 
 @router.post("/chapters/{part}/resummarize")
@@ -189,7 +195,7 @@ async def delete_gist(request: Request, id: str, part: str) -> Response:
         return {"deleted": True}
 
     tell = tell_part("gists", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))
 
 
 @router.post("/gists/{part}/undo")
@@ -203,7 +209,7 @@ async def undo_gist(request: Request, id: str, part: str) -> Response:
         memory_edits.undo_gist(connection, hand, part, version, major=major)
 
     tell = tell_part("gists", part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))
 
 
 # --- the ledger ----------------------------------------------------------------------------------
@@ -220,7 +226,7 @@ async def edit_entry(request: Request, id: str, part: str) -> Response:
         changes = _read_changes(told, row.kind)
         return ledger_edits.edit_entry(connection, hand, part, changes).pk
 
-    return await change_memory(request, id, change, _tell_entry, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, _tell_entry, now=read_now(request, told))
 
 
 def _read_changes(told: Line, kind: str) -> dict[str, str | None]:
@@ -256,7 +262,7 @@ async def delete_entry(request: Request, id: str, part: str) -> Response:
         line = _tell_entry(connection, conversation, gone[0])
         return {**line, "deleted": True, "memories": gone[1]}
 
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))
 
 
 @router.post("/entries/{part}/{act}")
@@ -278,7 +284,7 @@ async def act_on_entry(request: Request, id: str, part: str, act: str) -> Respon
             ledger_edits.act(connection, hand, part, act)
         return row.pk
 
-    return await change_memory(request, id, change, _tell_entry, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, _tell_entry, now=read_now(request, told))
 
 
 def _tell_entry(connection: Connection, conversation: ConversationRow, pk: int) -> Line:
@@ -295,7 +301,7 @@ async def scrub_memory(request: Request, id: str) -> Response:
     """`{"dry_run"?, "now"?}`: today's judge over what is stored; what is bad is quarantined and
     gives way to stand-ins. Answers with what was looked at and what was bad."""
     told = await read_body(request, id, "dry_run", "now")
-    dry_run, now = read_flag(told, "dry_run"), read_flag(told, "now")
+    dry_run, now = read_flag(told, "dry_run"), read_now(request, told)
     scope, context = resolve_scope(request), context_of(request)
     file = context.policies.file
 

@@ -8,7 +8,9 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
+from gateway.api.bodies import read_object
 from gateway.api.deps import (
+    check_in_scope,
     context_of,
     find_in_scope,
     owner_pks_in_scope,
@@ -125,7 +127,7 @@ async def choose_route(request: Request, id: str) -> Response:
     def find(connection: Connection) -> ConversationRow:
         return find_in_scope(connection, scope, id)
 
-    await context.store.read(find)  # another's conversation is a 404, whatever the body says
+    await check_in_scope(request, scope, id)
     backend = _read_backend(await request.body())
     rerouted = await reroute(context, find, backend)
     return json_response(dump_bytes(rerouted.as_json()))
@@ -148,6 +150,8 @@ def _read_backend(body: bytes) -> str | None:
 async def erase(request: Request, id: str) -> Response:
     """Delete a conversation for good; its client's id is free for a new one."""
     scope = resolve_scope(request)
+    await check_in_scope(request, scope, id)
+    read_object(await request.body(), ())
     erased = await erase_conversation(
         context_of(request), lambda connection: find_in_scope(connection, scope, id)
     )

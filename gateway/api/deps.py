@@ -9,10 +9,12 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request
 from sqlalchemy import Connection
 
+from gateway.api.bodies import read_flag
 from gateway.errors import BadRequest, NotFound, Unauthorized
 from gateway.flows.context import Context
 from gateway.settings import Settings
@@ -158,6 +160,14 @@ def read_limit(request: Request, *, default: int = 100, most: int = 1_000) -> in
     if not _WHOLE.fullmatch(text) or not 1 <= int(text) <= most:
         raise BadRequest(f"`limit` must be a whole number from 1 to {most:,}.", param="limit")
     return int(text)
+
+
+def read_now(request: Request, told: Mapping[str, Any]) -> bool:
+    """Whether a change is wanted at the next user message: `now`, in the body or as `?now=true`."""
+    in_address = request.query_params.get("now", "false")
+    if in_address not in ("true", "false"):
+        raise BadRequest("`now` must be true or false.", param="now")
+    return read_flag(told, "now") or in_address == "true"
 
 
 def read_id(request: Request, name: str) -> str | None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from gateway.api.bodies import read_flag, read_object, read_text
+from gateway.api.bodies import read_object, read_text
 from gateway.api.conversations import json_response
-from gateway.api.deps import check_in_scope, context_of, find_in_scope, resolve_scope
+from gateway.api.deps import (
+    check_in_scope,
+    context_of,
+    find_in_scope,
+    read_now,
+    resolve_scope,
+)
 from gateway.errors import BadRequest
 from gateway.flows import papers
 from gateway.flows.papers import MOST_CHARS, MOST_NAME
@@ -40,9 +48,7 @@ async def put(request: Request, id: str) -> Response:
     """
     scope = resolve_scope(request)
     context = context_of(request)
-    await check_in_scope(request, scope, id)
-    told = read_object(await request.body(), ("name", "text", "now"))
-    read_flag(told, "now")
+    told = await _read_body(request, id, "name", "text", "now")
     name = " ".join(read_text(told, "name", most=MOST_NAME).split())
     if not name.isprintable():
         raise BadRequest("`name` holds a character that cannot be seen.", param="name")
@@ -75,15 +81,27 @@ async def show(request: Request, id: str, named: str) -> Response:
 @router.delete("")
 async def remove_named(request: Request, id: str) -> Response:
     """As below, where the body says which: `{"name", "now"?}`."""
-    await check_in_scope(request, resolve_scope(request), id)
-    told = read_object(await request.body(), ("name", "now"))
-    read_flag(told, "now")
-    return await remove(request, id, read_text(told, "name", most=MOST_NAME))
+    told = await _read_body(request, id, "name", "now")
+    return await _remove(request, id, read_text(told, "name", most=MOST_NAME))
 
 
 @router.delete("/{named:path}")
 async def remove(request: Request, id: str, named: str) -> Response:
-    """Take a document away, by its id or its name; the next user message sees none."""
+    """`{"now"?}`: take a document away, by its id or its name; the next user message sees none,
+    whether `now` says so, as it may of any change, or not."""
+    await _read_body(request, id, "now")
+    return await _remove(request, id, named)
+
+
+async def _read_body(request: Request, id: str, *fields: str) -> dict[str, Any]:
+    """The body's fields; another's conversation is a 404 whatever it says."""
+    await check_in_scope(request, resolve_scope(request), id)
+    told = read_object(await request.body(), fields)
+    read_now(request, told)
+    return told
+
+
+async def _remove(request: Request, id: str, named: str) -> Response:
     scope = resolve_scope(request)
     context = context_of(request)
     now_ms = context.clock.now_ms()

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
+from gateway.api.bodies import read_object
 from gateway.api.conversations import json_response
 from gateway.api.deps import context_of, owner_pks_in_scope, read_limit, resolve_scope
 from gateway.jobs import hand
@@ -70,6 +71,12 @@ async def _change(
     scope = resolve_scope(request)
     context = context_of(request)
     now_ms = context.clock.now_ms()
+
+    def find(connection: Connection) -> None:
+        find_job(connection, owner_pks_in_scope(connection, scope), id)
+
+    await context.store.read(find)  # another's work is a 404, whatever the body says
+    read_object(await request.body(), ())
 
     def write(connection: Connection) -> bytes:
         owner_pks = owner_pks_in_scope(connection, scope)

@@ -12,13 +12,14 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from gateway.api.bodies import check_text, read_flag, read_object, read_text
+from gateway.api.bodies import check_text, read_object, read_text
 from gateway.api.conversations import json_response
 from gateway.api.deps import (
     Scope,
     context_of,
     owner_pks_in_scope,
     read_limit,
+    read_now,
     read_place,
     resolve_scope,
 )
@@ -90,7 +91,7 @@ async def add(request: Request) -> Response:
         raise BadRequest("Whose memory it is must be named with `?owner=`.", param="owner")
     told = read_object(await request.body(), ("text", "about", "now"))
     text = profile.one_line(read_text(told, "text", most=MOST_CHARS))
-    about, now = _read_about(told), read_flag(told, "now")
+    about, now = _read_about(told), read_now(request, told)
     now_ms = context.clock.now_ms()
 
     def write(connection: Connection) -> bytes:
@@ -112,7 +113,7 @@ async def edit(request: Request, id: str) -> Response:
     if "text" not in told and "about" not in told:
         raise BadRequest("`text` or `about` must say what is to change.", param="text")
     text = read_text(told, "text", most=MOST_CHARS) if "text" in told else None
-    about, now = _read_about(told), read_flag(told, "now")
+    about, now = _read_about(told), read_now(request, told)
     now_ms = context.clock.now_ms()
 
     def write(connection: Connection) -> bytes:
@@ -131,7 +132,7 @@ async def undo(request: Request, id: str) -> Response:
     scope = resolve_scope(request)
     context = context_of(request)
     await _check(request, scope, id)
-    now = read_flag(read_object(await request.body(), ("now",)), "now")
+    now = read_now(request, read_object(await request.body(), ("now",)))
 
     def write(connection: Connection) -> bytes:
         fact = _find(connection, scope, id, to_change=True)
@@ -144,13 +145,14 @@ async def undo(request: Request, id: str) -> Response:
 
 @router.delete("/{id}")
 async def erase(request: Request, id: str) -> Response:
-    """Delete a fact for good; it is not learned again from where it was told.
+    """`{"now"?}`: delete a fact for good; it is not learned again from where it was told.
 
-    Views that show it do so until they fold; with `?now=true` it is gone from them at once.
+    Views that show it do so until they fold; with `now` it is gone from them at once.
     """
     scope = resolve_scope(request)
     context = context_of(request)
-    now = _read_now(request)
+    await _check(request, scope, id)
+    now = read_now(request, read_object(await request.body(), ("now",)))
 
     def write(connection: Connection) -> str:
         fact = _find(connection, scope, id, to_change=True)
@@ -167,13 +169,6 @@ def _read_about(told: dict[str, Any]) -> str | None:
     if told.get("about") is None:
         return None
     return profile.one_line(check_text(told["about"], "about", most=MOST_ABOUT))
-
-
-def _read_now(request: Request) -> bool:
-    value = request.query_params.get("now", "false")
-    if value not in ("true", "false"):
-        raise BadRequest("`now` must be true or false.", param="now")
-    return value == "true"
 
 
 async def _check(request: Request, scope: Scope, id: str) -> None:

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Request
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from gateway.api.bodies import read_flag
 from gateway.api.conversation_memory import change_memory, read_body, tell_part
-from gateway.api.deps import context_of
+from gateway.api.deps import context_of, read_now
 from gateway.flows import pins
 from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import find_chapter, find_gist
@@ -66,4 +65,4 @@ async def _act(request: Request, id: str, kind: str, part: str, act: Act) -> Res
         act(connection, hand, file, part)
 
     tell = tell_part(kind, part)
-    return await change_memory(request, id, change, tell, now=read_flag(told, "now"))
+    return await change_memory(request, id, change, tell, now=read_now(request, told))

@@ -28,6 +28,7 @@ from gateway.store.conversations import owners_named
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
 from gateway.store.transcript import ensure_owner
 from gateway.wire.json_text import dumps
+from gateway.wire.letters import is_blank
 
 now_option = click.option(
     "--now", is_flag=True, help="Views change at the next user message, not at the next fold."
@@ -41,7 +42,7 @@ def _read_line(most: int) -> Callable[[object, object, str | None], str | None]:
         if value is None:
             return None
         text = profile.one_line(value)
-        if not text:
+        if is_blank(text):
             raise click.BadParameter("It is empty.")
         if len(text) > most:
             raise click.BadParameter(f"It has {len(text):,} characters; {most:,} are the most.")

@@ -258,7 +258,7 @@ async def test_an_export_is_every_fact_oldest_first(door: Door) -> None:
 
 async def test_a_deleted_fact_leaves_no_byte(opened: Opener, tmp_path: Path) -> None:
     async with opened() as door:
-        await add(door, "KEPT-1")
+        kept = await add(door, "KEPT-1")
         made = await add(door, "the word is ORCHID-7", about="ORCHID-7")
         new = await send(door, "PATCH", f"{PATH}/{made['id']}", {"text": "it is ORCHID-8"})
         database = tmp_path / "foldgate.db"
@@ -266,7 +266,7 @@ async def test_a_deleted_fact_leaves_no_byte(opened: Opener, tmp_path: Path) -> 
         await door.delete(f"{PATH}/{new.json()['id']}?now=true")
         assert b"ORCHID" not in files_of(database)
         assert b"KEPT-1" in files_of(database)
-        assert (await door.delete(f"{PATH}/{made['id']}?now=1")).status_code == 400
+        assert (await door.delete(f"{PATH}/{kept['id']}?now=1")).status_code == 400
 
 
 async def test_what_was_learned_goes_with_its_conversation(opened: Opener, tmp_path: Path) -> None:

@@ -70,3 +70,9 @@ def test_an_export_is_json_lines(run: Run, seeded: Seeded, tmp_path: Path) -> No
     assert json.loads(done.stdout) == {"file": str(out), "lines": 2}
     assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == ["one", "二"]
     assert run("memories", "export").stdout == out.read_text()
+
+
+@pytest.mark.parametrize("text", ["", " \n\u3000", "\u200b", "\ufeff\u2060"], ids=ascii)
+def test_a_text_of_which_nothing_is_visible_is_empty(run: Run, seeded: Seeded, text: str) -> None:
+    refused = run("memories", "add", text)
+    assert (refused.exit_code, "It is empty." in refused.stderr) == (2, True)
