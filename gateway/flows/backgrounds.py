@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from gateway.flows.unfit import fit_entries
 from gateway.prompts.memory import (
     LEDGER_COST,
     NOTHING,
@@ -173,16 +174,8 @@ def _read_facts(
 def _read_entries(
     connection: Connection, groups: Sequence[Sequence[int]]
 ) -> Iterator[list[EntryRow]]:
-    # Not at every start: its patterns take a sixth of a second to compile.
-    from policies.judge import is_refusal
-
     for pks in groups:
-        rows = ledger.entries_by_pk(connection, pks)
-        yield [
-            row
-            for row in rows
-            if row.origin != "model" or row.kind == "quote" or not is_refusal(row.text)
-        ]
+        yield fit_entries(connection, ledger.entries_by_pk(connection, pks))
 
 
 def _background(

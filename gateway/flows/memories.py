@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.backgrounds import read_background
+from gateway.flows.unfit import gist_gives_way, version_gives_way
 from gateway.flows.views import ViewCache
 from gateway.prompts.memory import render_memory
 from gateway.prompts.span import span_lines
@@ -62,18 +63,15 @@ def tell_memory(
     conversation_pk: whose view it is; what was learned in a private one is shown there alone.
     begins: a message of a view of which nothing is folded, whose first message tells the language.
     """
-    # Not at every start: its patterns take a sixth of a second to compile.
-    from policies.judge import is_refusal
-
     gist = gist_rows.gist_by_pk(connection, gist_pk) if gist_pk else None
     texts = []
     for version in chapter_rows.versions_by_pk(connection, versions):
         text = version.text
-        if version.origin == "model" and is_refusal(text):
+        if version_gives_way(connection, version):
             text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))
         texts.append(text)
     gist_text = gist.text if gist else None
-    if gist is not None and gist.origin == "model" and is_refusal(gist.text):
+    if gist is not None and gist_gives_way(connection, gist):
         gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
     background = read_background(connection, shown, conversation_pk)
     language = None if begins is None else first_language(connection, begins)

@@ -2,7 +2,8 @@
 
 Each change is a version of its own, can be undone, and enters views at a fold.
 
-Nothing here is judged: the words are the owner's. No function commits.
+Nothing here is judged: the words are the owner's. What a model wrote and a judge refused is not
+the owner's by being brought back, and stays out. No function commits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gateway.flows import ledger_edits, pins
 from gateway.flows.debts import chapter_key
 from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
+from gateway.flows.unfit import check_fit
 from gateway.jobs import queue
 from gateway.store import chapter_rows, documents, gist_rows, profile_edits
 from gateway.store.attempts import attempts
@@ -61,6 +63,7 @@ def edit_chapter(connection: Connection, hand: Hand, id: str, text: str) -> list
     chapter = find_chapter(connection, hand.conversation, id)
     memories: list[str] = []
     if chapter.text != text:
+        check_fit(connection, text, hand.now_ms, chapter_pk=chapter.pk)
         memories = _write(connection, hand, chapter, text)
     hand.finish(connection)
     return memories
@@ -93,8 +96,8 @@ def gists_telling(connection: Connection, hand: Hand, id: str) -> list[str]:
 
 
 def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | None) -> None:
-    """The text before the newest change, or that of a version; with it comes back what went when
-    the chapter was deleted. Raises Conflict where none is."""
+    """The text before its owner's newest change, or that of a version; with it comes back what went
+    when the chapter was deleted. Raises Conflict where none is, and for one that no view shows."""
     chapter = find_chapter(connection, hand.conversation, id)
     told = connection.execute(
         select(versions.c.version, versions.c.text, versions.c.origin, versions.c.created_ms)
@@ -102,6 +105,7 @@ def undo_chapter(connection: Connection, hand: Hand, id: str, version: int | Non
         .order_by(versions.c.version)
     ).all()
     text = _earlier(told, version, "chapter")
+    check_fit(connection, text, hand.now_ms, chapter_pk=chapter.pk)
     if text != chapter.text:
         _write(connection, hand, chapter, text)
     if text and not chapter.text:
@@ -192,7 +196,8 @@ def _write(connection: Connection, hand: Hand, chapter: ChapterRow, text: str) -
 
 def _earlier(told: Sequence[Row[Any]], version: int | None, what: str) -> str:
     """The text to go back to. What an owner wrote that stood there before is a step back, not a
-    change: who undoes twice goes back two changes."""
+    change: who undoes twice goes back two changes. What others wrote one after the other is no
+    change of its owner's to undo; that a text of theirs took the place of the owner's is one."""
     if version is not None:
         found = next((row.text for row in told if row.version == version), None)
         if found is None:
@@ -201,6 +206,11 @@ def _earlier(told: Sequence[Row[Any]], version: int | None, what: str) -> str:
     steps = _steps(told)
     if len(steps) < 2:
         raise Conflict(f"The {what} has no earlier text to go back to.")
+    if all(step.origin != "owner" for step in steps[-2:]):
+        raise Conflict(
+            f"Its owner changed nothing of the {what} that stands: there is nothing to undo. To go "
+            "back to an earlier text of it, name its `version`."
+        )
     return str(steps[-2].text)
 
 
@@ -223,6 +233,7 @@ def edit_gist(connection: Connection, hand: Hand, id: str, text: str) -> None:
     """A gist in the owner's words; an empty text deletes what it tells."""
     rows = _gist_versions(connection, hand.conversation, id)
     if rows[-1].text != text:
+        check_fit(connection, text, hand.now_ms, gist_pk=rows[-1].pk)
         _write_gist(connection, hand, rows[-1], text)
     hand.finish(connection)
 
@@ -247,6 +258,7 @@ def undo_gist(
         gist_rows.retire(connection, hand.conversation.pk, *where, hand.now_ms)
     else:
         text = _earlier_gist(rows, version)
+        check_fit(connection, text, hand.now_ms, gist_pk=newest.pk)
         if text != newest.text:
             _write_gist(connection, hand, newest, text)
         if text and not newest.text:
@@ -255,10 +267,8 @@ def undo_gist(
 
 
 def _earlier_gist(rows: Sequence[Row[Any]], version: int | None) -> str:
-    is_edited = any(row.origin == "owner" for row in rows)
     try:
-        # What summarizers wrote one after the other is no change of its owner's to undo.
-        return _earlier(rows if is_edited or version is not None else rows[-1:], version, "gist")
+        return _earlier(rows, version, "gist")
     except Conflict as error:
         raise Conflict(
             f"{error.message} To undo the major GC itself, so that its chapters are shown again, "

@@ -18,6 +18,7 @@ from gateway.flows import ledger_edits
 from gateway.flows.backgrounds import PinRoom, Place, pin_cost, read_pin_room
 from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
+from gateway.flows.unfit import check_fit
 from gateway.prompts.memory import PinnedText
 from gateway.store import documents, ledger
 from gateway.store.chapter_rows import ChapterRow
@@ -41,11 +42,12 @@ _FOLLOWED = "edit"
 def pin_chapter(connection: Connection, hand: Hand, file: PolicyFile, chapter: ChapterRow) -> None:
     """Pin what a chapter tells now; one that is pinned already stays as it is."""
     if chapter.pk not in pins_of_chapters(connection, hand.conversation.pk):
+        check_fit(connection, chapter.text or "", hand.now_ms, chapter_pk=chapter.pk)
         _pin(
             connection,
             hand,
             file,
-            _pinnable(chapter.text or "", chapter.origin),
+            chapter.text or "",
             (chapter.last_pk, chapter.last_depth),
             chapter_pk=chapter.pk,
             version_pk=chapter.version_pk,
@@ -60,8 +62,9 @@ def unpin_chapter(connection: Connection, hand: Hand, chapter: ChapterRow) -> No
 def pin_gist(connection: Connection, hand: Hand, file: PolicyFile, gist: GistRow) -> None:
     """The same of a gist."""
     if (gist.policy, gist.last_pk) not in pins_of_gists(connection, hand.conversation.pk):
+        check_fit(connection, gist.text, hand.now_ms, gist_pk=gist.pk)
         end = gist.last_pk, gist.last_depth
-        _pin(connection, hand, file, _pinnable(gist.text, gist.origin), end, gist_pk=gist.pk)
+        _pin(connection, hand, file, gist.text, end, gist_pk=gist.pk)
     hand.finish(connection)
 
 
@@ -188,18 +191,6 @@ def _restore(connection: Connection, hand: Hand, last: EntryState | None, text: 
 def _rewrite(connection: Connection, hand: Hand, entry: EntryRow, text: str) -> None:
     made_of = {name: getattr(entry, name) for name in _MADE_OF}
     _write(connection, hand, text, (entry.last_pk, entry.last_depth), made_of)
-
-
-def _pinnable(text: str, origin: str | None) -> str:
-    """Raises Conflict for what no view shows: a pin would show it for ever."""
-    from policies.judge import is_refusal
-
-    if origin == "model" and is_refusal(text):
-        raise Conflict(
-            "It tells nothing but a refusal, which no view shows: there is nothing to pin. Have it "
-            "written again (`resummarize`, or `scrub`), or write it yourself."
-        )
-    return text
 
 
 def _pin(

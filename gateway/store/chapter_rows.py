@@ -247,6 +247,25 @@ def add_version(
     return new_pk(made)
 
 
+def written_by_model(
+    connection: Connection, chapter_pk: int, text: str, at_ms: int
+) -> tuple[int, int] | None:
+    """(row number of the conversation, when) a model last wrote this text of a chapter, until
+    at_ms; None: none did."""
+    row = connection.execute(
+        select(versions.c.conversation_pk, versions.c.created_ms)
+        .where(
+            versions.c.chapter_pk == chapter_pk,
+            versions.c.origin == "model",
+            versions.c.text == text,
+            versions.c.created_ms <= at_ms,
+        )
+        .order_by(versions.c.created_ms.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else (int(row[0]), int(row[1]))
+
+
 @dataclass(frozen=True, slots=True)
 class VersionRow:
     """A chapter version with the span it tells."""
@@ -259,6 +278,7 @@ class VersionRow:
     last_pk: int
     first_depth: int
     last_depth: int
+    created_ms: int
 
 
 def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRow]:
@@ -275,6 +295,7 @@ def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRo
             chapters.c.last_pk,
             chapters.c.first_depth,
             chapters.c.last_depth,
+            versions.c.created_ms,
         )
         .join(chapters, chapters.c.pk == versions.c.chapter_pk)
         .where(versions.c.pk.in_(pks))

@@ -226,6 +226,32 @@ def sources_of(connection: Connection, pk: int) -> list[int]:
     return [int(version) for version in json.loads(text)]
 
 
+def written_by_model(
+    connection: Connection, pk: int, text: str, at_ms: int
+) -> tuple[int, int] | None:
+    """(row number of the conversation, when) a model last wrote this text of the gist of which pk
+    is a version, until at_ms; None: none did."""
+    one = gists.alias()
+    row = connection.execute(
+        select(gists.c.conversation_pk, gists.c.created_ms)
+        .join(
+            one,
+            (one.c.conversation_pk == gists.c.conversation_pk)
+            & (one.c.policy == gists.c.policy)
+            & (one.c.last_pk == gists.c.last_pk),
+        )
+        .where(
+            one.c.pk == pk,
+            gists.c.origin == "model",
+            gists.c.text == text,
+            gists.c.created_ms <= at_ms,
+        )
+        .order_by(gists.c.created_ms.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else (int(row[0]), int(row[1]))
+
+
 def retire(
     connection: Connection, conversation_pk: int, policy: str, last_pk: int, now_ms: int
 ) -> None:

@@ -366,10 +366,15 @@ def test_a_refusal_cannot_be_pinned(house: House, tale: tuple[str, str, str, str
             pins.pin_chapter(connection, hand, FILE, chapter)
         with pytest.raises(Conflict, match="nothing but a refusal"):
             pins.pin_gist(connection, hand, FILE, gist)
-        stored.version(refusal, "owner")
+        stored.version(refusal, "owner")  # brought back: still the model's words
+        (chapter,) = chapter_rows.all_chapters(connection, stored.chat.pk)
+        with pytest.raises(Conflict, match="nothing but a refusal"):
+            pins.pin_chapter(connection, hand, FILE, chapter)
+        own = f"{refusal} ({said})"
+        stored.version(own, "owner")
         (chapter,) = chapter_rows.all_chapters(connection, stored.chat.pk)
         pins.pin_chapter(connection, hand, FILE, chapter)
-        assert [one["text"] for one in stored.memory()["notes"]] == [refusal], "the owner's words"
+        assert [one["text"] for one in stored.memory()["notes"]] == [own], "the owner's words"
 
 
 def test_what_is_pinned_follows_the_stand_in(house: House) -> None:
