@@ -33,7 +33,8 @@ class Placement:
     the conversation's newest head follows; not for a late repeat of what was answered long ago.
     depths: of each chain message, the depth of what it stands for, or after which it stands, where
     the history was aligned. notes: (index in the chain, depth, message) of those that are the
-    client's own: shown to the model at their place for this turn, and not stored.
+    client's own: shown to the model at their place for this turn, and not stored. known_chars: of
+    the path before the first message that the request told anew; None where it told none.
     """
 
     conversation: ConversationRow
@@ -42,6 +43,14 @@ class Placement:
     moves_head: bool = True
     depths: Sequence[int] | None = None
     notes: Sequence[tuple[int, int, dict[str, Any]]] = ()
+    known_chars: int | None = None
+
+    @property
+    def chars_before(self) -> int:
+        """Characters of the path before the turn: without all that the client added in it."""
+        if self.known_chars is None:
+            return self.asked.cum_chars - self.asked.chars
+        return self.known_chars
 
     def place_system(
         self, system: Sequence[tuple[int, dict[str, Any]]]
@@ -83,7 +92,7 @@ def place(
     # A lone message is told twice by a mere retry, and says nothing about the client's habits.
     if known >= 0 and offset == 0 and len(incoming.chain) > 1 and not conversation.resends:
         transcript.mark_resending(connection, conversation.pk)
-    return Placement(conversation, asked, offset)
+    return Placement(conversation, asked, offset, known_chars=_known_chars(nodes, parent))
 
 
 def _place_aligned(
@@ -108,13 +117,21 @@ def _place_aligned(
     assert asked is not None
     if aligned.offset == 0 and not conversation.resends:
         transcript.mark_resending(connection, conversation.pk)
-    return _placement(conversation, asked, aligned)
+    placement = _placement(conversation, asked, aligned)
+    return replace(placement, known_chars=_known_chars(nodes, aligned.parent))
 
 
 def _placement(conversation: ConversationRow, asked: Node, aligned: Aligned) -> Placement:
     return Placement(
         conversation, asked, aligned.offset, depths=aligned.depths, notes=aligned.notes
     )
+
+
+def _known_chars(new: Sequence[Node], parent: Node | None) -> int | None:
+    """Characters of the path to what the new messages stand under; None: there are none."""
+    if not new:
+        return None
+    return 0 if parent is None else parent.cum_chars
 
 
 def _to_stored(fresh: Fresh, image_chars: int) -> transcript.NewMessage:

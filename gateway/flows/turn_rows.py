@@ -509,8 +509,7 @@ def finish_turn(
     if ending.prompt_tokens and abs(ratio - begun.ratio) > 0.01:
         token_ratios.save_token_ratio(connection, conversation.pk, setting.backend, ratio)
     site = site_of(begun, setting, head, ratio, now_ms)
-    before = begun.asked.cum_chars - begun.asked.chars
-    noted = begun.noted.chars + searched
+    before, noted = begun.question.placement.chars_before, begun.noted.chars + searched
     due = folds.plan_chapters(connection, site, begun.fold, before=before, notes=noted)
     if due is None and begun.fold is not None and begun.fold.at_pk == begun.asked.pk:
         due = site.now_ms + site.delay_ms  # the fold itself may have left a job for the gist

@@ -14,7 +14,7 @@ from gateway.flows.turn import Turn
 from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache
 from gateway.store import fold_rows, transcript
-from tests.gateway.house import House
+from tests.gateway.house import House, assistant, user
 
 
 def line(number: int) -> str:
@@ -72,3 +72,42 @@ async def test_a_cut_is_not_foreseen(house: House) -> None:
     assert foresee(house, said.turn) is None
     said = await house.say("x" * 509, id="c")
     assert said.view == "cut"
+
+
+TWO_A_TURN = """
+version: 1
+backends:
+  local: {kind: scripted}
+policies:
+  small:
+    view: {start: 12000, ceiling: 100000, headroom: 4000, keep: 2000}
+    chapters: {split: 5000, length: 1100, stack: 6000}
+    recall: {budget: 0}
+models:
+  foldgate: {tiers: [{backend: local, policy: small}]}
+"""
+
+
+@pytest.mark.parametrize("told", [None, 4])
+async def test_debt_grows_with_whatever_a_turn_adds(tmp_path: Path, told: int | None) -> None:
+    """A client that adds two messages a turn, 1,000 + 50, and is answered in 50: 500 characters
+    behind a multiple of 1,100, where neither the newest message nor the reply passes one. told: how
+    many messages of the past it sends again, None: all."""
+    house = House(tmp_path, TWO_A_TURN)
+    try:
+        house.local.answers = [f"{number:050}" for number in range(60)]
+        history = [user("x" * 500)]
+        for number in range(30):
+            history += [user(f"{number:01000}"), user(f"{number:050}")]
+            past = 0 if told is None else max(0, len(history) - 2 - told)
+            said = await house.say(*history[past:], id="c")
+            history.append(assistant(said.text))
+            chars = house.path("c")[-1].cum_chars
+            assert chars == 500 + (number + 1) * 1_100
+            asked_for = house.one("SELECT coalesce(sum(source_chars), 0) FROM chapters")
+            # each turn passes a multiple of 1,100, and more than 12,000 - 4,000 / 2 waits for none
+            if chars > 12_000:
+                assert chars - asked_for <= 10_000
+        assert house.folds() == []
+    finally:
+        house.store.close()

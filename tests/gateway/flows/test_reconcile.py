@@ -535,3 +535,23 @@ async def test_a_nest_too_deep_to_be_stored_is_told(house: House, place: str) ->
     with pytest.raises(BadRequest):
         await open_turn(house.ctx, prepare(parse_chat(body.encode()), owner="ann"), "r")
     assert count(house, "messages") == 0
+
+
+# -- what a turn added --------------------------------------------------------------------------
+
+
+async def test_a_turn_adds_all_that_its_client_added(house: House) -> None:
+    house.local.answers = ["12345", "67890"]
+
+    async def before(*messages: Say) -> int:
+        said = await house.say(*messages, id="c")
+        return said.turn.prepared.begun.question.placement.chars_before
+
+    first = [user("x" * 100), user("y" * 10)]
+    assert await before(*first) == 0
+    second = [*first, assistant("12345"), user("one " * 250), user("o" * 50)]
+    assert await before(*second) == 100 + 10 + 5
+    trimmed = [*second[3:], assistant("67890"), user("two " * 250), user("t" * 50)]
+    assert await before(*trimmed) == 115 + 1_000 + 50 + 5
+    # told again, nothing is new: the newest message is asked once more
+    assert await before(*trimmed) == 1_170 + 1_000
