@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.flows.hand import Hand
-from gateway.flows.taught import bring_back, reword, withdraw, wordings
+from gateway.flows.taught import bring_back, edits_in, reword, withdraw, wordings
 from gateway.store import ledger
 from gateway.store.ledger_rows import (
     BY_OWNER,
@@ -119,13 +119,15 @@ def delete_entries_of(connection: Connection, hand: Hand, chapter_pk: int) -> li
     """Delete what models told beside a chapter, with the chapter; the ids of the memories that go
     with it."""
     memories: list[str] = []
-    for row, marks in ledger.all_entries(connection, hand.conversation.pk):
+    told = ledger.all_entries(connection, hand.conversation.pk)
+    edits = edits_in(told)
+    for row, marks in told:
         is_told = row.chapter_pk == chapter_pk and row.origin == "model"
         state = state_of(row, marks)
         if is_told and state.deleted is None:
             _mark(connection, hand, row, "deleted", chapter_pk=chapter_pk)
             if state.superseded is None or state.superseded.origin != "owner":
-                memories += withdraw(connection, hand, row)
+                memories += withdraw(connection, hand, row, edits=edits)
     tell_of_emptied(connection, hand.now_ms)
     return memories
 
@@ -136,14 +138,16 @@ def restore_entries_of(
     """Take back `delete_entries_of` of the moment deleted_ms; the ids of the memories that stand
     again."""
     memories: list[str] = []
-    for row, marks in ledger.all_entries(connection, hand.conversation.pk):
+    told = ledger.all_entries(connection, hand.conversation.pk)
+    edits = edits_in(told)
+    for row, marks in told:
         deleted = state_of(row, marks).deleted
         if deleted is None or deleted.origin != "owner":
             continue
         if (deleted.chapter_pk, deleted.created_ms) != (chapter_pk, deleted_ms):
             continue
         _mark(connection, hand, row, "undeleted", chapter_pk=chapter_pk)
-        memories += bring_back(connection, hand, row, deleted)
+        memories += bring_back(connection, hand, row, deleted, edits=edits)
     return memories
 
 
