@@ -49,7 +49,8 @@ def settle(connection: Connection, chain: Sequence[ProfileRow]) -> ProfileRow | 
         end_facts(connection, [row.pk for row in gave_way], "replaced", since)
     if stands is not None and stands.state != "active":
         end_facts(connection, [stands.pk], "active", None)
-    link(connection, sorted(chain, key=lambda row: (row == stands, ranks[row.pk]), reverse=True))
+    in_order = sorted(chain, key=lambda row: (row == stands, told[row.pk]), reverse=True)
+    link(connection, in_order)
     return stands
 
 
@@ -117,20 +118,26 @@ def _rank(chain: Sequence[ProfileRow], told: Mapping[int, Moment]) -> dict[int, 
 
 def _standing(chain: Sequence[ProfileRow], ranks: Mapping[int, _Rank]) -> ProfileRow | None:
     """Of what is not deleted the one that was told last. An older word of one conversation, or of
-    the owner's hand, is no more in force than the newer one, be that deleted too. Where the same
-    words stand already, that row does which views show."""
-    newest: dict[int | None, _Rank] = {}
-    for row in chain:
-        newest[row.conversation_pk] = max(
-            ranks[row.pk], newest.get(row.conversation_pk, ranks[row.pk])
-        )
+    the owner's hand, is no more in force than the newer one, be that deleted too, unless the newer
+    one is but another wording of it. Where the same words stand already, that row does which views
+    show."""
     left = [row for row in chain if row.state != "deleted"]
-    in_force = [row for row in left if ranks[row.pk] == newest[row.conversation_pk]]
+    in_force = [
+        row
+        for row in left
+        if not any(_outdates(other, row) and ranks[other.pk] > ranks[row.pk] for other in chain)
+    ]
     if not in_force:
         return None
     last = max(in_force, key=lambda row: ranks[row.pk])
     words = words_of(last.text)
     return next((r for r in left if r.state == "active" and words_of(r.text) == words), last)
+
+
+def _outdates(newer: ProfileRow, older: ProfileRow) -> bool:
+    if newer.conversation_pk != older.conversation_pk:
+        return False
+    return newer.state != "deleted" or newer.source != older.source
 
 
 def _chains(rows: Sequence[ProfileRow]) -> list[list[ProfileRow]]:

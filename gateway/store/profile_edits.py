@@ -25,7 +25,7 @@ from gateway.store.profile import (
 )
 from gateway.store.profile_chains import chains_holding, link, reread, settle, unlink
 from gateway.store.rows import record
-from gateway.store.shown import pks_shown
+from gateway.store.shown import pks_shown, private_among
 from gateway.store.transcript import ConversationRow, conversations
 
 
@@ -72,9 +72,11 @@ def _followed(connection: Connection, fact: ProfileRow) -> list[ProfileRow]:
 def add_fact(
     connection: Connection, owner_pk: int, text: str, about: str | None, now_ms: int
 ) -> ProfileRow:
-    """A fact in the owner's own words. What was known about the same gives way to it; what the
-    owner wrote already stays as it is."""
+    """A fact in the owner's own words. What was known about the same gives way to it, other than in
+    a private conversation, which stands apart; what the owner wrote already stays as it is."""
     known = [row for row in all_of(connection, owner_pk) if row.state == "active"]
+    apart = private_among(connection, {row.conversation_pk or 0 for row in known})
+    known = [row for row in known if row.conversation_pk not in apart]
     same = [row for row in known if words_of(row.text) == words_of(text)]
     if about:
         same += [row for row in known if words_of(row.about or "") == words_of(about)]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 from typing import Protocol
 
 from sqlalchemy import Connection, select, update
@@ -128,7 +129,7 @@ class _Learner:
         if any(self._is_known(known, source, said_ms) for known in self._known):
             return False
         told = _Form.of(fact.text, fact.about)
-        same = next((k.row for k in self._known if self._is_same(k, told, source)), None)
+        same = self._find_same(told, source)
         when = (said_ms, fact.source_pk)
         if same is not None and (
             fold_text(same.text) == told.text
@@ -166,13 +167,17 @@ class _Learner:
         least = ALIKE if is_near else SAME
         return known.source.is_about(source) or known.source.share(source) >= least
 
+    def _find_same(self, told: _Form, source: _Source) -> ProfileRow | None:
+        """What stands and tells the same: in the same words, or else what this takes the place of.
+        Of two that one chapter told about one subject each is itself, told again."""
+        rows = [known for known in self._known if known.row.state == "active"]
+        in_words = (known.row for known in rows if known.form.text == told.text)
+        alike = (known.row for known in rows if self._is_same(known, told, source))
+        return next(chain(in_words, alike), None)
+
     def _is_same(self, known: _Known, told: _Form, source: _Source) -> bool:
         """Whether one takes the other's place, as in the ledger; what one chapter tells about one
         subject stands side by side."""
-        if known.row.state != "active":
-            return False
-        if known.form.text == told.text:
-            return True
         if known.row.pk in self._fresh:
             return False
         is_retold = known.place == source.place and known.source.share(source) >= SAME
@@ -180,10 +185,10 @@ class _Learner:
 
     def _chain(self, row: ProfileRow) -> list[ProfileRow]:
         """A fact that stands, and what it took the place of."""
-        chain = [row]
-        while (behind := self._behind(chain[-1])) is not None:
-            chain.append(behind)
-        return chain
+        found = [row]
+        while (behind := self._behind(found[-1])) is not None:
+            found.append(behind)
+        return found
 
     def _put_behind(self, same: ProfileRow, fact: Telling, source: _Source, when: Moment) -> None:
         """Keep what does not take a place, by its time among those that lost theirs: should the

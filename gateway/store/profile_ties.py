@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select, update
 
+from gateway.store import ledger
 from gateway.store.ledger_rows import ENTRY_COLUMNS, EntryRow, entries, marks
 from gateway.store.profile import (
     COLUMNS,
@@ -64,6 +65,11 @@ def _closest(rows: Sequence[T], is_told: Callable[[T, Test], bool]) -> list[T]:
 def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
     """The other way round: the facts of the ledger, whatever became of them, oldest first, and
     what took their place by their owner's edits."""
+    found = _closest_entries(connection, fact)
+    return sorted(found + _edited_into(connection, found), key=lambda row: row.pk)
+
+
+def _closest_entries(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
     if fact.source is None:
         return []
     rows = connection.execute(
@@ -77,27 +83,25 @@ def entries_of(connection: Connection, fact: ProfileRow) -> list[EntryRow]:
         .order_by(entries.c.pk)
     )
     told = [record(EntryRow, row) for row in rows]
-    found = _closest(told, lambda row, test: test(fact, row.text, row.about))
-    edited = set(_edited_into(connection, fact.conversation_pk or 0, [row.pk for row in found]))
-    return [row for row in told if row in found or row.pk in edited]
+    return _closest(told, lambda row, test: test(fact, row.text, row.about))
 
 
-def _edited_into(connection: Connection, conversation_pk: int, pks: Sequence[int]) -> list[int]:
-    """The row numbers of the entries that took the place of these, step by step."""
-    found, fresh = list(pks), list(pks)
+def _edited_into(connection: Connection, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """What took the place of these entries, step by step, beside them."""
+    known = {row.pk for row in rows}
+    fresh = set(known)
     while fresh:
         by = connection.execute(
             select(marks.c.by_pk).where(
-                marks.c.conversation_pk == conversation_pk,
                 marks.c.entry_pk.in_(fresh),
                 marks.c.mark == "superseded",
                 marks.c.origin == "owner",
                 marks.c.by_pk.is_not(None),
             )
         ).scalars()
-        fresh = [pk for pk in by if pk not in found]
-        found += fresh
-    return found
+        fresh = {pk for pk in by if pk not in known}
+        known |= fresh
+    return ledger.entries_by_pk(connection, sorted(known - {row.pk for row in rows}))
 
 
 def reword_memories(
@@ -164,14 +168,15 @@ def bring_back_memories(
 
 
 def _with_retold(connection: Connection, told: Sequence[ProfileRow]) -> list[ProfileRow]:
-    """These facts, and what the same conversation told in the same words once more, which its
-    ledger holds as one."""
+    """These facts, and what the same conversation told in the same words once more, where its
+    ledger holds both as one."""
     if not told:
         return []
     pks, tellings = {row.pk for row in told}, {telling(row) for row in told}
     chains = chains_holding(connection, told[0].owner_pk, pks)
-    beside = [row for chain in chains for row in chain if telling(row) in tellings]
-    return [*told, *(row for row in beside if row.pk not in pks)]
+    beside = [row for chain in chains for row in chain if row.pk not in pks]
+    again = [row for row in beside if telling(row) in tellings]
+    return [*told, *(row for row in again if not _closest_entries(connection, row))]
 
 
 def _join_same(connection: Connection, fact: ProfileRow) -> None:
