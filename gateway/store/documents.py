@@ -35,7 +35,7 @@ from gateway.store.wipes import tell_of_emptied
 
 documents = Document.__table__  # type: ignore[attr-defined]
 
-_COLUMNS = (
+COLUMNS = (
     documents.c.pk,
     documents.c.id,
     documents.c.conversation_pk,
@@ -66,7 +66,7 @@ class DocumentRow:
 
 
 _FOR_VIEW = Prepared(
-    select(*_COLUMNS)
+    select(*COLUMNS)
     .where(
         documents.c.removed_ms.is_(None),
         or_(
@@ -97,7 +97,7 @@ def documents_by_pk(connection: Connection, pks: Sequence[int]) -> list[Document
     """The documents that a fold names, in its order, whatever became of them since."""
     if not pks:
         return []
-    rows = connection.execute(select(*_COLUMNS).where(documents.c.pk.in_(list(pks))))
+    rows = connection.execute(select(*COLUMNS).where(documents.c.pk.in_(list(pks))))
     by_pk = {row.pk: _read(row) for row in rows}
     return [by_pk[pk] for pk in pks if pk in by_pk]
 
@@ -105,7 +105,7 @@ def documents_by_pk(connection: Connection, pks: Sequence[int]) -> list[Document
 def list_documents(connection: Connection, conversation_pk: int) -> list[DocumentRow]:
     """A conversation's own documents that are not removed, in the order in which they came."""
     rows = connection.execute(
-        select(*_COLUMNS)
+        select(*COLUMNS)
         .where(documents.c.conversation_pk == conversation_pk, documents.c.removed_ms.is_(None))
         .order_by(documents.c.pk)
     )
@@ -131,9 +131,13 @@ def put_document(
     return documents_by_pk(connection, [pk])[0], True
 
 
-def remove_document(connection: Connection, row: DocumentRow, now_ms: int) -> None:
+def remove_document(
+    connection: Connection, row: DocumentRow, now_ms: int, *, at_once: bool = False
+) -> None:
     """Take a conversation's document away; the next user message sees none. Its text goes once no
-    view shows it."""
+    view shows it, or at once."""
+    if at_once:
+        connection.execute(delete(documents).where(documents.c.pk == row.pk))
     _remove(connection, [row.pk], now_ms)
     if row.conversation_pk is not None:
         ask_anew(connection, [row.conversation_pk])
@@ -173,7 +177,7 @@ def keep_policy_documents(
     rows = [
         _read(row)
         for row in connection.execute(
-            select(*_COLUMNS).where(documents.c.policy.is_not(None)).order_by(documents.c.pk)
+            select(*COLUMNS).where(documents.c.policy.is_not(None)).order_by(documents.c.pk)
         )
     ]
     known = {(row.policy, row.name, row.digest): row for row in rows}

@@ -12,13 +12,10 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-from sqlalchemy import Connection, select
 
 from gateway.clock import iso
 from gateway.errors import Conflict, StorageFailed
@@ -33,12 +30,9 @@ from gateway.store.backups import (
     sync_file,
     telling,
 )
-from gateway.store.conversations import delete_conversation, find_anywhere
+from gateway.store.deletions import Deletions, delete_again, read_deletions
 from gateway.store.engine import Store
 from gateway.store.migrations import HEAD
-from gateway.store.profile import COLUMNS, ProfileRow, profile_facts
-from gateway.store.profile_edits import delete_fact
-from gateway.store.rows import record
 
 log = logging.getLogger("foldgate.restores")
 
@@ -52,8 +46,9 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back. replaced: where the database that stood there is now; deleted: how many
-    conversations and facts were deleted since the backup and are not in it any more."""
+    """What was put back. replaced: where the database that stood there is now; deleted: how much
+    was deleted since the backup and is not in it any more: conversations, facts, chapters, gists,
+    entries of ledgers and documents."""
 
     manifest: Manifest
     replaced: Path | None
@@ -159,13 +154,11 @@ def _delete_again(partial: Path, target: Path, manifest: Manifest, now_ms: int) 
     """Law 10: what was deleted in the database that stands there does not come back."""
     if not target.exists():
         return 0
-    conversations, facts = _read_deletions(target)
-    if manifest.source != str(target.resolve()):
-        facts = None  # of another database: that a fact is not there says nothing
+    gone = _read_deletions(target, is_source=manifest.source == str(target.resolve()))
     store = Store(f"sqlite:///{partial}")
     try:
         store.open()
-        deleted = store.writing(_delete, conversations, facts, now_ms)
+        deleted = store.writing(delete_again, gone, now_ms)
         store.checkpointing()
     finally:
         store.close()
@@ -173,41 +166,18 @@ def _delete_again(partial: Path, target: Path, manifest: Manifest, now_ms: int) 
     return deleted
 
 
-def _read_deletions(target: Path) -> tuple[list[str], set[str] | None]:
-    """The ids of deleted conversations, and of the facts that are not deleted; (none, unknown) of a
-    database that cannot be read any more, which is why it is replaced."""
+def _read_deletions(target: Path, *, is_source: bool) -> Deletions:
+    """None of a database that cannot be read any more, which is why it is replaced."""
     try:
         # SQLite removes the WAL file of what has not even its head: it may be of use to somebody.
         with target.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise sqlite3.DatabaseError("file is not a database")
         with closing(open_file(target)) as connection:
-            gone = connection.execute("SELECT conversation_id FROM kv_outbox").fetchall()
-            facts = connection.execute("SELECT id FROM profile_facts WHERE state <> 'deleted'")
-            return sorted({row[0] for row in gone}), {row[0] for row in facts}
+            return read_deletions(connection, is_source=is_source)
     except sqlite3.DatabaseError as error:
         log.warning("what was deleted in %s cannot be read: %s", target, error)
-        return [], None
-
-
-def _delete(
-    connection: Connection,
-    conversations: Sequence[str],
-    facts: Collection[str] | None,
-    now_ms: int,
-) -> int:
-    deleted = 0
-    for id in conversations:
-        if (found := find_anywhere(connection, id)) is not None:
-            delete_conversation(connection, found, elsewhere=(), now_ms=now_ms)
-            deleted += 1
-    if facts is None:
-        return deleted
-    standing = connection.execute(select(*COLUMNS).where(profile_facts.c.state != "deleted"))
-    for row in [record(ProfileRow, row) for row in standing if row.id not in facts]:
-        delete_fact(connection, row, now_ms, at_once=True)
-        deleted += 1
-    return deleted
+        return Deletions()
 
 
 def _set_aside(target: Path, now_ms: int) -> Path:
