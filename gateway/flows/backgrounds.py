@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from gateway.flows.unfit import fit_entries
+from gateway.flows.unfit import fit_entries, is_unfit_fact
 from gateway.prompts.memory import (
     LEDGER_COST,
     NOTHING,
@@ -158,16 +158,13 @@ def read_background(connection: Connection, shown: Shown, conversation_pk: int) 
 def _read_facts(
     connection: Connection, pks: Sequence[int], conversation_pk: int
 ) -> list[ProfileRow]:
-    from policies.judge import is_refusal
-
     rows = profile.profile_by_pk(connection, pks)
     learned = {row.conversation_pk for row in rows if row.conversation_pk is not None}
     private = private_among(connection, learned - {conversation_pk})
     return [
         row
         for row in rows
-        if row.conversation_pk not in private
-        and (row.origin != "model" or not is_refusal(row.text))
+        if row.conversation_pk not in private and not is_unfit_fact(connection, row)
     ]
 
 

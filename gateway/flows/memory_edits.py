@@ -19,7 +19,7 @@ from gateway.flows import ledger_edits, pins
 from gateway.flows.debts import chapter_key
 from gateway.flows.hand import Hand
 from gateway.flows.papers import policies_of
-from gateway.flows.unfit import check_fit
+from gateway.flows.unfit import check_fact, check_fit
 from gateway.jobs import queue
 from gateway.store import chapter_rows, documents, gist_rows, profile_edits
 from gateway.store.attempts import attempts
@@ -338,6 +338,7 @@ def edit_fact(
     """A fact of the profile in other words, and with it the same fact in the ledger of the
     conversation that taught it. now: as in `announce_fact`."""
     new = profile_edits.edit_fact(connection, fact, text, about, now_ms)
+    check_fact(connection, new)
     ledger_edits.reword_told(connection, fact, new, now_ms)
     announce_fact(connection, new, now=now)
     return new
@@ -345,8 +346,9 @@ def edit_fact(
 
 def undo_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: bool) -> ProfileRow:
     """The words that a fact took the place of, in its place again. Raises Conflict where there are
-    none, or their text is gone."""
+    none, their text is gone, or no view would show it."""
     back = profile_edits.undo_edit(connection, fact, now_ms)
+    check_fact(connection, back)
     ledger_edits.reword_told(connection, fact, back, now_ms)
     announce_fact(connection, back, now=now)
     return back

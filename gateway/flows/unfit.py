@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from gateway.errors import Conflict
 from gateway.store import chapter_rows, gist_rows, quarantine
 from gateway.store.gist_rows import GistRow
 from gateway.store.ledger_rows import EntryRow
+from gateway.store.profile import ProfileRow, profile_facts
 
 
 def is_unfit_chapter(connection: Connection, chapter_pk: int, text: str, at_ms: int) -> bool:
@@ -51,6 +52,38 @@ def fit_entries(connection: Connection, rows: Sequence[EntryRow]) -> list[EntryR
     """The entries of a ledger that a view may show: without what models refused in their own words,
     also as the pin of a chapter or gist that told it."""
     return [row for row in rows if not _is_unfit_entry(connection, row)]
+
+
+def is_unfit_fact(connection: Connection, fact: ProfileRow) -> bool:
+    """Whether no view shows a fact of the profile: a refusal, also where its owner brought it back
+    in the place of other words."""
+    if fact.origin != "model" and fact.conversation_pk is None:
+        return False
+    return _is_refusal(fact.text) and (fact.origin == "model" or _was_learned_so(connection, fact))
+
+
+def check_fact(connection: Connection, fact: ProfileRow) -> None:
+    """Raises Conflict for a fact that no view would show."""
+    if is_unfit_fact(connection, fact):
+        raise Conflict(
+            "This is what a model wrote, word for word, and it is nothing but a refusal: no view "
+            "shows it. Say it in words of your own, or delete it."
+        )
+
+
+def _was_learned_so(connection: Connection, fact: ProfileRow) -> bool:
+    """Whether a model told a fact of the profile in just these words, in the same conversation."""
+    found = connection.execute(
+        select(profile_facts.c.pk)
+        .where(
+            profile_facts.c.owner_pk == fact.owner_pk,
+            profile_facts.c.conversation_pk == fact.conversation_pk,
+            profile_facts.c.origin == "model",
+            profile_facts.c.text == fact.text,
+        )
+        .limit(1)
+    )
+    return found.first() is not None
 
 
 def check_fit(

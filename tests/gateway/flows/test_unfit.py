@@ -11,11 +11,13 @@ from sqlalchemy import Connection
 
 from gateway.errors import Conflict
 from gateway.flows import memory_edits, pins
+from gateway.flows.backgrounds import read_background
 from gateway.flows.hand import Hand
 from gateway.flows.memories import tell_memory
-from gateway.store import ledger, quarantine
+from gateway.store import ledger, profile, profile_edits, quarantine
 from gateway.store.fold_rows import NONE, Shown
 from gateway.store.ledger_report import pins_of_chapters, pins_of_gists
+from gateway.store.profile import ProfileRow
 from tests.gateway.flows.test_scrub import FILE, TALES, Stored
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW
@@ -293,3 +295,52 @@ def test_a_pin_that_followed_before_is_left_out_when_read(
         assert own is not None
         assert told not in one.shown((followed.pk,))
         assert told in one.shown((own.pk,))
+
+
+# -- facts --------------------------------------------------------------------------------------
+
+
+def facts_shown(house: House, fact: ProfileRow) -> list[str]:
+    def read(connection: Connection) -> list[str]:
+        shown = Shown(profile=(fact.pk,))
+        return list(read_background(connection, shown, fact.conversation_pk or 0).profile)
+
+    return house.store.reading(read)
+
+
+@pytest.mark.parametrize("language", sorted(TALES))
+def test_a_fact_does_not_become_a_refusal_again(house: House, language: str) -> None:
+    said, reply, told, refusal = TALES[language]
+
+    def learn(connection: Connection) -> ProfileRow:
+        stored = Stored(connection, said, reply)
+        stored.learn("x", refusal)
+        (fact,) = profile.active(connection, stored.chat.owner_pk)
+        return memory_edits.edit_fact(connection, fact, told, None, LATER, now=False)
+
+    mended = house.store.writing(learn)
+    for act in (
+        lambda c: memory_edits.undo_fact(c, mended, LATER, now=False),
+        lambda c: memory_edits.edit_fact(c, mended, refusal, None, LATER, now=False),
+    ):
+        with pytest.raises(Conflict, match="nothing but a refusal"):
+            house.store.writing(act)
+    assert facts_shown(house, mended) == [told]
+    # as an earlier program left it
+    restored = house.store.writing(profile_edits.undo_edit, mended, LATER)
+    assert (restored.origin, restored.text) == ("owner", refusal)
+    assert facts_shown(house, restored) == []
+
+
+def test_an_owners_own_fact_may_read_like_a_refusal(house: House) -> None:
+    said, reply, told, refusal = TALES["en"]
+
+    def write(connection: Connection) -> tuple[ProfileRow, ProfileRow]:
+        stored = Stored(connection, said, reply)
+        stored.learn("x", told)
+        (fact,) = profile.active(connection, stored.chat.owner_pk)
+        own = profile_edits.add_fact(connection, stored.chat.owner_pk, refusal, None, NOW)
+        return own, memory_edits.edit_fact(connection, fact, f"{refusal}.", None, LATER, now=False)
+
+    own, mended = house.store.writing(write)
+    assert (facts_shown(house, own), facts_shown(house, mended)) == ([refusal], [f"{refusal}."])
