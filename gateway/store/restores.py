@@ -30,9 +30,10 @@ from gateway.store.backups import (
     sync_file,
     telling,
 )
-from gateway.store.deletions import Deletions, delete_again, read_deletions
+from gateway.store.deletions import Deletions, read_deletions
 from gateway.store.engine import Store
 from gateway.store.migrations import HEAD
+from gateway.store.redeletions import delete_again
 
 log = logging.getLogger("foldgate.restores")
 
