@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.flows.backgrounds import Place, find_unlisted
+from gateway.flows.memories import tell_gist, tell_versions
 from gateway.flows.rounds import Draft
 from gateway.jobs import leases
 from gateway.jobs.leases import Held
@@ -41,16 +42,18 @@ def load_gist(
     connection: Connection, job: JobRow, origin: Origin, policy: Policy
 ) -> GistRows | None:
     """The notes of a gist's job, each in its newest text: a stand-in that the fold still showed may
-    have its real chapter by now. None where they are gone, or where the earlier gist was undone."""
+    have its real chapter by now, and a refusal gives way to its messages. None where they are gone,
+    or where the earlier gist was undone."""
     found = _read_sources(connection, job)
     if found is None:
         return None
     chapters, earlier = found
     newest = newest_made(connection, job)
-    notes = [earlier.text] if earlier is not None else []
+    versions = _versions_of(chapters)
+    notes = [] if earlier is None else [tell_gist(connection, earlier)]
     return GistRows(
-        tuple(filter(None, [*notes, *(row.text for row in chapters)])),
-        _versions_of(chapters),
+        tuple(filter(None, [*notes, *tell_versions(connection, versions)])),
+        versions,
         None if earlier is None else earlier.pk,
         newest is not None and _is_final(newest),
         _stack_chars(connection, job, origin),

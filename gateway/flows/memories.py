@@ -14,6 +14,7 @@ from gateway.prompts.memory import render_memory
 from gateway.prompts.span import span_lines
 from gateway.store import chapter_rows, gist_rows, transcript
 from gateway.store.fold_rows import NONE, FoldRow, Shown
+from gateway.store.gist_rows import GistRow
 from gateway.store.shown import has_private_beside
 from gateway.wire.json_text import loads
 from policies.language import language_of
@@ -64,18 +65,29 @@ def tell_memory(
     begins: a message of a view of which nothing is folded, whose first message tells the language.
     """
     gist = gist_rows.gist_by_pk(connection, gist_pk) if gist_pk else None
-    texts = []
-    for version in chapter_rows.versions_by_pk(connection, versions):
-        text = version.text
-        if version_gives_way(connection, version):
-            text = _retell(connection, version.last_pk, version.first_depth - 1, len(text))
-        texts.append(text)
-    gist_text = gist.text if gist else None
-    if gist is not None and gist_gives_way(connection, gist):
-        gist_text = _retell(connection, gist.last_pk, 0, len(gist.text))
+    texts = tell_versions(connection, versions)
+    gist_text = None if gist is None else tell_gist(connection, gist)
     background = read_background(connection, shown, conversation_pk)
     language = None if begins is None else first_language(connection, begins)
     return render_memory(gist_text, texts, background, language=language)
+
+
+def tell_versions(connection: Connection, versions: Sequence[int]) -> list[str]:
+    """What chapter versions tell a model, in this order: in place of one that is a refusal after
+    all, its messages."""
+    return [
+        _retell(connection, version.last_pk, version.first_depth - 1, len(version.text))
+        if version_gives_way(connection, version)
+        else version.text
+        for version in chapter_rows.versions_by_pk(connection, versions)
+    ]
+
+
+def tell_gist(connection: Connection, gist: GistRow) -> str:
+    """The same of a version of a gist."""
+    if gist_gives_way(connection, gist):
+        return _retell(connection, gist.last_pk, 0, len(gist.text))
+    return gist.text
 
 
 def first_language(connection: Connection, pk: int) -> str | None:

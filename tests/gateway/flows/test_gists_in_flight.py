@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from gateway.flows.gist_jobs import save_gist
+from gateway.flows.gist_jobs import load_gist, save_gist
 from gateway.flows.hand import Hand
 from gateway.flows.memory_edits import edit_chapter, edit_gist
 from gateway.flows.rounds import Draft
@@ -18,6 +18,7 @@ from gateway.jobs import leases
 from gateway.jobs.leases import Held
 from gateway.store import chapter_rows, gist_rows
 from gateway.store.memory_report import read_memory
+from gateway.store.origins import find_origin
 from tests.gateway.flows.test_undone import POLICIES
 from tests.gateway.house import House
 
@@ -138,3 +139,22 @@ async def test_what_its_owner_did_to_it_stays(
     act(house, held)
     assert not house.store.writing(save_gist, held, DRAFT, house.clock.ms)
     assert (texts(house), states(house)[0][0]) == (left, "done")
+
+
+@pytest.mark.parametrize("origin", ["model", "owner"])
+async def test_a_summarizer_is_shown_no_refusal(tmp_path: Path, origin: str) -> None:
+    """Law 7: one that was stored before the judge knew better gives way to what was said, also
+    where its owner had brought it back."""
+    house, held = await in_flight(tmp_path)
+    refusal = "I'm sorry, but I can't help with summarizing this conversation."
+    (first,) = house.store.reading(chapter_rows.versions_by_pk, held.job.payload["chapters"][:1])
+    for name in ("model", origin):
+        house.write(first.chapter_pk, held.job.conversation_pk, refusal, name)
+    (policy,) = house.ctx.policies.file.policies.values()
+    origin_of = house.store.reading(find_origin, held.job.conversation_pk)
+    assert origin_of is not None
+    found = house.store.reading(load_gist, held.job, origin_of, policy)
+    assert found is not None
+    assert refusal not in found.notes
+    assert found.notes[0].startswith("Assistant: Reply 1.")
+    assert len(found.notes) == len(held.job.payload["chapters"])
