@@ -21,12 +21,12 @@ from gateway.flows.attempt import COUNT_ABOVE, GONE
 from gateway.flows.commits import to_the_end
 from gateway.flows.context import Context
 from gateway.flows.incoming import Incoming
-from gateway.flows.offers import Offer, demand_of, find_offer
+from gateway.flows.offers import demand_of, find_offer
 from gateway.flows.privacy import resembles_private, tells_private
 from gateway.flows.recovery import Recovery
 from gateway.flows.reports import tell_auxiliary
 from gateway.flows.routes import asker_of, order_aside
-from gateway.flows.sites import Setting, fixed_chars, margin_of
+from gateway.flows.sites import Offer, Setting, fixed_chars, margin_of
 from gateway.flows.turn import Turn, open_turn
 from gateway.prompts.view import Tail, TailMessage, assemble
 from gateway.store import transcript

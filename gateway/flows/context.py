@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gateway.backends.base import Backend
 from gateway.backends.lookups import LookupClient
@@ -15,6 +14,7 @@ from gateway.flows.circuits import Circuits
 from gateway.flows.indexing import Indexing
 from gateway.flows.prefill import Prefills
 from gateway.flows.prefixes import PrefixBook
+from gateway.flows.sites import Offer
 from gateway.flows.slots import SlotWatch
 from gateway.flows.turn_queue import TurnQueue
 from gateway.flows.views import ViewCache
@@ -25,9 +25,6 @@ from gateway.store.engine import Store
 from gateway.store.transcript import find_id
 from gateway.traces import Traces
 from policies.schema import Model, Policy, Tier
-
-if TYPE_CHECKING:
-    from gateway.flows.offers import Offer
 
 
 @dataclass(slots=True)

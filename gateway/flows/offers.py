@@ -19,10 +19,10 @@ from gateway.backends.token_table import chars_per_token
 from gateway.errors import UpstreamFailed
 from gateway.flows.context import Context
 from gateway.flows.incoming import Incoming
-from gateway.flows.sites import Setting
+from gateway.flows.sites import Offer, Setting
 from gateway.wire.json_text import dumps
 from policies.budget import OUTPUT_FLOOR, is_smaller, tell_narrowing
-from policies.schema import DAYS, Model, Policy, Rule, Tier
+from policies.schema import DAYS, Model, Policy, Tier
 
 log = logging.getLogger("foldgate.turn")
 
@@ -32,26 +32,6 @@ DEFAULT_OUTPUT = 4_096
 _SAMPLE_CHARS = 10_000
 # Whoever asks within one minute for the same finds the same: many requests of a busy hour do.
 _KEPT_OFFERS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What may serve requests for one model.
-
-    settings: of its tiers that are switched on, in the file's order. local: backends on this
-    machine. usable: backends, of any model, that can be called now. off: why the backends of the
-    other tiers are off. minute and day: by the clock of this machine.
-    """
-
-    model: str
-    is_private: bool
-    rules: tuple[Rule, ...]
-    settings: tuple[Setting, ...]
-    local: frozenset[str]
-    usable: frozenset[str]
-    off: Mapping[str, str]
-    minute: int
-    day: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from gateway.flows.context import Context
 from gateway.flows.incoming import Incoming
 from gateway.flows.lookups import NOTHING, Answers, Question, ask_lookups
-from gateway.flows.offers import Offer
+from gateway.flows.sites import Offer
 from gateway.flows.turn_rows import place_question
 from gateway.store.notes import was_shown
 from gateway.store.prepared import Prepared

@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 
 from gateway.errors import BadRequest, Forbidden, UpstreamFailed
 from gateway.flows.context import Context
-from gateway.flows.offers import Demand, Offer, find_offer
+from gateway.flows.offers import Demand, find_offer
 from gateway.flows.routes import Asker, View, look, open_move
-from gateway.flows.sites import Spot, last_system
+from gateway.flows.sites import Offer, Spot, last_system
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress, find_progress
 from gateway.store.transcript import ConversationRow

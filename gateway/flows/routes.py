@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from gateway.errors import Forbidden
 from gateway.flows.incoming import Incoming
 from gateway.flows.migrate import open_migration
-from gateway.flows.offers import Offer, no_backend
-from gateway.flows.sites import Ground, Setting, Spot, find_ground
+from gateway.flows.offers import no_backend
+from gateway.flows.sites import Ground, Offer, Setting, Spot, find_ground
 from gateway.flows.states import load_state
 from gateway.store import attempts, transcript
 from gateway.store.moves import Progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from gateway.wire.json_text import loads
 from gateway.wire.requests import SYSTEM_ROLES
 from policies.budget import first_ratio, limits_of
 from policies.messages import message_chars
-from policies.schema import Policy
+from policies.schema import Policy, Rule
 
 System = Sequence[tuple[int, dict[str, Any]]]
 
@@ -43,6 +43,26 @@ class Setting:
     boot: str
     first_ratio: float | None = None
     warm: tuple[Policy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What may serve requests for one model.
+
+    settings: of its tiers that are switched on, in the file's order. local: backends on this
+    machine. usable: backends, of any model, that can be called now. off: why the backends of the
+    other tiers are off. minute and day: by the clock of this machine.
+    """
+
+    model: str
+    is_private: bool
+    rules: tuple[Rule, ...]
+    settings: tuple[Setting, ...]
+    local: frozenset[str]
+    usable: frozenset[str]
+    off: Mapping[str, str]
+    minute: int
+    day: str
 
 
 @dataclass(frozen=True, slots=True)

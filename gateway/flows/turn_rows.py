@@ -23,12 +23,13 @@ from gateway.flows.memories import show_memory
 from gateway.flows.migrate import plan_warm_chapters
 from gateway.flows.new_messages import to_new_message
 from gateway.flows.notes import NO_NOTES, Noted, Recalled, index_past
-from gateway.flows.offers import Offer, sample_text
+from gateway.flows.offers import sample_text
 from gateway.flows.prefixes import UNCOMPARED, Move, settle_cause
 from gateway.flows.purges import purge_unshown, withdraw_facts
 from gateway.flows.reconcile import Placement, place
 from gateway.flows.routes import Decision, asker_of, decide
 from gateway.flows.sites import (
+    Offer,
     Setting,
     Spot,
     System,
