@@ -1,5 +1,6 @@
 """The source of a summary, read once for all rules."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,6 +44,11 @@ class Heard:
         return frozenset(terms(self.folded)).union(*map(terms, self.speakers))
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The stems of the speakers' names."""
+        return frozenset().union(*map(terms, self.speakers))
+
+    @cached_property
     def roots(self) -> frozenset[str]:
         """The roots of the words, as English has them, the speakers' names among them."""
         return frozenset(map(root, self.words))
@@ -51,6 +57,16 @@ class Heard:
     def root_heads(self) -> frozenset[str]:
         """The first four letters of the roots that have as many."""
         return frozenset(found[:4] for found in self.roots if len(found) >= 4)
+
+    @cached_property
+    def _searched(self) -> dict[re.Pattern[str], bool]:
+        return {}
+
+    def holds(self, pattern: re.Pattern[str]) -> bool:
+        """Say whether a pattern is found in what was said; looked for once."""
+        if pattern not in self._searched:
+            self._searched[pattern] = bool(pattern.search(self.folded))
+        return self._searched[pattern]
 
     @cached_property
     def weight(self) -> int:

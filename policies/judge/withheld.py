@@ -4,11 +4,12 @@ Who records is asked to stand outside, and so refuses in the third person ("The 
 to provide a chronicle …", "[The remaining content was omitted due to policy.]"), with the names of
 the span. A chapter may tell the same of somebody in the span. What tells the two apart are the
 words of recording, of rules and of leaving out: in a refusal they are the recorder's own and stand
-nowhere in the source.
+nowhere in the source. Words of every day count less: see everyday.
 """
 
 import re
 
+from policies.judge.everyday import Prose, is_told
 from policies.judge.heard import Heard
 from policies.judge.notices import GROUPS, NOTICES, Notice
 from policies.judge.reading import HAN, HANGUL, KANA, QUOTE_MARK, fold, sentences, uncover, unquote
@@ -39,9 +40,10 @@ def is_withheld(prose: str, heard: Heard) -> bool:
         prose = f"{prose[:_END_CHARS]}\n{prose[-_END_CHARS:]}"
     parts = sentences(_COLON.sub("\n", unquote(uncover(prose))))
     told = [" ".join(fold(part).split()) for part in parts]
+    whole = Prose(told, heard)
     return _breaks_off(told, heard) or any(
-        notice.script.search(piece) and _is_notice(piece, notice, heard)
-        for text in told
+        notice.script.search(piece) and _is_notice(piece, notice, whole, at)
+        for at, text in enumerate(told)
         for piece in pieces(text)
         for notice in NOTICES
     )
@@ -66,27 +68,29 @@ def _breaks_off(told: list[str], heard: Heard) -> bool:
     return False
 
 
-def _is_notice(text: str, notice: Notice, heard: Heard) -> bool:
-    if any(_is_strange(form.search(text), notice, heard) for form in notice.forms):
+def _is_notice(text: str, notice: Notice, prose: Prose, at: int) -> bool:
+    if any(_is_strange(form.search(text), notice, prose, at) for form in notice.forms):
         return True
-    reported = any(_is_strange(form.search(text), notice, heard) for form in notice.reported)
-    return reported and not _holds_refusal(heard)
+    reported = any(_is_strange(form.search(text), notice, prose, at) for form in notice.reported)
+    return reported and not _holds_refusal(prose.heard)
 
 
-def _is_strange(found: re.Match[str] | None, notice: Notice, heard: Heard) -> bool:
-    """Whether a form was found, and a word it captured is the recorder's own."""
+def _is_strange(found: re.Match[str] | None, notice: Notice, prose: Prose, at: int) -> bool:
+    """Whether a form was found in the sentence `at`, a word it captured is the recorder's own, and
+    it is not told of others."""
     if found is None:
         return False
     met = {name: word for name, word in found.groupdict().items() if word and name in GROUPS}
-    return not met or any(_is_own(name, word, notice, heard) for name, word in met.items())
+    own = not met or any(_is_own(name, word, notice, prose.heard) for name, word in met.items())
+    return own and not is_told(found, notice, prose, at)
 
 
 def _is_own(name: str, word: str, notice: Notice, heard: Heard) -> bool:
     if name == "rules":
-        return not notice.rules.search(heard.folded)
+        return not heard.holds(notice.rules)
     if name == "left":
-        return not notice.left.search(heard.folded)
-    if name == "telling" and notice.asked.search(heard.folded):
+        return not heard.holds(notice.left)
+    if name == "telling" and heard.holds(notice.asked):
         return False
     if name == "stop":
         return word not in heard.folded

@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.notices.notice import Notice, bare, forms
+from policies.judge.notices.notice import Notice, bare, blank, forms, then
 
 _MACHINE = (
     r"(?:助手|助理|模型|系[统統]|(?<![a-z])ai(?![a-z])|人工智[能慧]|[机機]器人|旁白|[叙敘]述者)"
@@ -59,7 +59,7 @@ CHINESE = Notice(
         rf"{_RECORDER}[^,，。]{{0,12}}?{_DENIES}",
         rf"{_RECORD}[^。]{{0,20}}?{_CLOSED}",
         rf"[拦攔屏][截蔽][^。]{{0,20}}?{_RECORD}",
-        rf"(?=.*{_MATERIAL})(?=.*{_CLOSED}).*(?P<rules>出[于於](?:安全|道德|[伦倫]理|政策)"
+        rf"^(?=.*{_MATERIAL})(?=.*{_CLOSED}).*(?P<rules>出[于於](?:安全|道德|[伦倫]理|政策)"
         rf"|[内內]容政策"
         r"|安全[准準][则則]|使用政策)",
         rf"^[\[(（【［][^\])）】］]{{0,30}}?{_LEFT}",
@@ -82,12 +82,22 @@ CHINESE = Notice(
     ),
     reported=forms(
         rf"{_MACHINE}[^,，。]{{0,12}}?{_DENIES}[^,，。]{{0,40}}?{_TELLING}",
-        rf"{_MACHINE}[^,，。]{{0,12}}?{_DENIES}[^。]*?{_RULES}",
-        rf"{_RULES}[^。]*?{_MACHINE}[^,，。]{{0,12}}?{_DENIES}",
+        then(rf"{_MACHINE}[^,，。]{{0,12}}?{_DENIES}", _RULES),
+        then(_RULES, rf"{_MACHINE}[^,，。]{{0,12}}?{_DENIES}"),
         rf"{_MACHINE}[^。]{{0,8}}?(?:被?指示|被要求|被禁止)[^。]{{0,4}}?(?P<telling>生成"
         rf"|撰[写寫]|[输輸]出|[编編][写寫])",
     ),
     asked=re.compile(r"[总總][结結]|摘要|概括|概述|[缩縮]短|[简簡]要|[归歸][纳納]|太[长長]不看"),
     rules=bare(_RULES),
     left=bare(_LEFT),
+    everyday=re.compile(
+        r"章[节節]?|[记記][录錄]|描[述写寫]|[讲講叙敘]述|[归歸][纳納]|生成|撰[写寫]|[输輸]出"
+        r"|[编編][写寫]|[书書][记記]|史官|[记記][录錄][员員]|段落|摘[录錄]|[节節][选選]|省略|略去"
+        r"|[隐隱][去藏]|屏蔽|[删刪].|[没沒]有?.+|[未不].+|[过過][滤濾]|跳[过過]"
+    ),
+    talk=re.compile(r"[对對談谈][话話]|段落"),
+    theme=re.compile(r"[说說]的?[话話]|的[话話]|[关關][于於]"),
+    assistant=re.compile(r"助手|助理|人工智[能慧]|(?<![a-z])ai(?![a-z])|[语語]言模型"),
+    own=blank(_RULES, _LEFT, _PART, _MATERIAL, _TELLING, _PASSAGE, r"使用|安全"),
+    reach=(6, 0),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.notices.notice import Notice, bare, forms, free
+from policies.judge.notices.notice import Notice, bare, blank, forms, free, then
 
 _MACHINE = r"\b(?:the|this|an?) (?:\w+ )?(?:assistant|model|system|ai|bot|narrator)\b"
 _RECORDER = (
@@ -141,15 +141,15 @@ ENGLISH = Notice(
         r"(?:^\W*unable|\b(?:not (?:been )?possible|impossible|inappropriate|not (?:appropriate"
         r"|permitted"
         rf"|allowed)))\b{_GAP}{_TASK}",
-        rf"{_MATERIAL}.{{0,120}}?{_VOID}.*?{_RULES}",
-        rf"\b(?:ends?|stops?|breaks? off) here\b.*?{_RULES}",
-        rf"{_RULES}.*?\b(?:can ?not|could not|may not|must not|not) be {_TELLING}",
+        then(rf"{_MATERIAL}.{{0,120}}?{_VOID}", _RULES),
+        then(r"\b(?:ends?|stops?|breaks? off) here\b", _RULES),
+        then(_RULES, rf"\b(?:can ?not|could not|may not|must not|not) be {_TELLING}"),
         r"^\W*(?:it|this|that|they|these|much of (?:it|this)|(?:the|this) (?:conversation|exchange"
         r"|content|material|talk|rest))\b.{0,30}?(?:can ?not|can'?t|could not|may not|must not"
         r"|will not|is not|are not|was not) (?:be )?(?:\w+ly )?\b"
         r"(?P<telling>describ\w+\b(?! as\b)|summari[sz]\w+|recorded|recount\w+|chronicl\w+|retold"
         r"|reproduced|narrated|elaborated)",
-        rf"{_PART}.{{0,60}}?{free(_LEFT)}.*?{_RULES}",
+        then(rf"{_PART}.{{0,60}}?{free(_LEFT)}", _RULES),
         rf"{_PART}.{{0,60}}?{_LEFT_OUT}{_REASON}",
         r"\b(?:i|we)(?:'ve| have| had)? (?:\w+ly )?(?P<left>left out|omitted|skipped|excluded"
         r"|withheld|redacted|removed)\b",
@@ -160,7 +160,7 @@ ENGLISH = Notice(
     reported=forms(
         rf"{_MACHINE}.{{0,20}}?{_DENIES}{_GAP}(?!record){_TELLING}",
         rf"{_MACHINE}.{{0,20}}?\b(?:declin\w+|refus\w+) to (?P<telling>record)\b",
-        rf"{_MACHINE}.{{0,20}}?{_DENIES}.*?{_RULES}",
+        then(rf"{_MACHINE}.{{0,20}}?{_DENIES}", _RULES),
         rf"{_MACHINE}.{{0,20}}?\b(?:bound|limited|restricted|instructed"
         rf"|prevented)\b.{{0,30}}?{_RULES}",
         rf"{_MACHINE}.{{0,20}}?(?:{_DENIES}|\b(?:instructed|asked|told|designed|trained) not to)\b"
@@ -172,4 +172,16 @@ ENGLISH = Notice(
     ),
     rules=bare(_RULES),
     left=bare(_LEFT),
+    everyday=re.compile(
+        r"chapters?|record\w*|accounts?(?: of)?|text|report|content|descri\w+|document\w*"
+        r"|detailed|elaborated|reproduced|narrat\w*|recount\w*|produc\w+|generat\w+|compos\w+"
+        r"|chronicler|excerpts?|transcripts?|passages?.*|omit\w*|left out|leave out|withh[eo]ld\w*"
+        r"|redact\w*|remov\w+|exclud\w+|skipp?\w*|censor\w*|filtered|blocked|deleted|flagged"
+        r"|unavailable|not .+|given|provided|offered|made|included"
+    ),
+    talk=re.compile(r"\b(?:talk|conversation|exchange|dialogue|passage|excerpt)\b"),
+    theme=re.compile(r"\b(?:sa(?:id|ys?)|talk\w*|about|concerning|regarding)\b"),
+    assistant=re.compile(r"\b(?:assistant|ai|language model)\b"),
+    own=blank(_RULES, _LEFT, _SHUT, _PART, _MATERIAL, _TELLING, r"\b(?:usage|safety)\b"),
+    reach=(16, 22),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.notices.notice import Notice, bare, forms
+from policies.judge.notices.notice import Notice, bare, blank, forms, then
 
 _MACHINE = (
     r"(?:アシスタント|モデル|システム|(?<![a-z])ai(?![a-z])|人工知能|ボット|語り手|ナレーター)"
@@ -55,9 +55,9 @@ JAPANESE = Notice(
         r"|である|なので"
         r"|ですので)[^。]{0,10}?(?:私|わたし)",
         r"(?:私|わたし)は(?P<recorder>ai|人工知能|言語モデル)(?:で|な)",
-        rf"{_RECORDER}(?:は|が)[^。]*?{_DENIES}",
+        then(rf"{_RECORDER}(?:は|が)", _DENIES),
         rf"{_RECORD}[^。]{{0,24}}?{_CLOSED}",
-        rf"(?=.*{_MATERIAL})(?=.*(?:{_CLOSED}|ない|ません)).*(?P<rules>(?:安全|倫理|法律)上の理由"
+        rf"^(?=.*{_MATERIAL})(?=.*(?:{_CLOSED}|ない|ません)).*(?P<rules>(?:安全|倫理|法律)上の理由"
         r"|コンテンツポリシー|利用規約|ガイドライン)",
         rf"^[\[(（【［][^\])）】］]{{0,30}}?{_LEFT}",
         rf"{_TELLING}(?:は|を|が|する|することは)[^。]{{0,8}}?{_UNDONE}",
@@ -73,12 +73,21 @@ JAPANESE = Notice(
         rf"{_RULES}[^。]{{0,40}}?(?P<telling>語|述べ|記|描写|叙述)(?:ら|さ)?れ(?:ない|ません)",
     ),
     reported=forms(
-        rf"{_MACHINE}[^。]*?{_TELLING}[^。]{{0,16}}?{_DENIES}",
-        rf"{_MACHINE}[^。]*?{_RULES}[^。]*?{_DENIES}",
-        rf"{_RULES}[^。]*?{_MACHINE}[^。]*?{_DENIES}",
-        rf"{_MACHINE}[^。]*?{_DENIES}[^。]*?ことを選",
+        then(_MACHINE, rf"{_TELLING}[^。]{{0,16}}?{_DENIES}"),
+        then(_MACHINE, _RULES, _DENIES),
+        then(_RULES, _MACHINE, _DENIES),
+        then(_MACHINE, _DENIES, "ことを選"),
     ),
     asked=re.compile(r"要約|まとめ|概要|あらすじ|短くし|簡潔"),
     rules=bare(_RULES),
     left=bare(_LEFT),
+    everyday=re.compile(
+        r"章|記録|描写|叙述|語.|述べ|記|まとめ|書記|記録係|抜粋|一節|箇所|省略|フィルタ|省[いか]|割愛"
+        r"|伏せ|削除|除外|非表示|隠され|含.+|除い|検閲"
+    ),
+    talk=re.compile(r"会話|対話|やり取り|一節"),
+    theme=re.compile(r"(?:語|話|言)った|について|に関する"),
+    assistant=re.compile(r"アシスタント|人工知能|(?<![a-z])ai(?![a-z])|言語モデル"),
+    own=blank(_RULES, _LEFT, _PART, _MATERIAL, _TELLING, _PASSAGE, r"利用|安全|場面"),
+    reach=(8, 0),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.notices.notice import Notice, bare, forms
+from policies.judge.notices.notice import Notice, bare, blank, forms, then
 
 _MACHINE = (
     r"(?:어시스턴트|모델|시스템|(?<![a-z])ai(?![a-z])|인공지능|챗봇|내레이터|화자)(?:은|는|이|가)"
@@ -11,7 +11,7 @@ _RECORDER = r"(?P<recorder>기록자|언어 ?모델|연대기 ?작가|요약자|
 _DENIES = r"(?:수(?:는|가)? ?없|못하|못한|못했|않(?:는|기로|았|습|을)|거부|거절|삼가|사양)"
 _TELLING = (
     r"(?P<telling>요약|개요|줄거리|연대기|기록(?!적)|챕터|(?<![가-힣0-9])장(?=을|은|이|도)|서술"
-    r"|묘사|정리"
+    r"|묘사|(?:내용|대화|이야기)[^.]{0,3}정리"
     r"|전하지)"
 )
 _PASSAGE = r"(?P<passage>발췌|대목|대화록|녹취|구절)"
@@ -51,9 +51,9 @@ KOREAN = Notice(
         r"|으로서|이므로"
         r"|이기 때문에)[^.]{0,8}?(?:저는|제가|나는)",
         r"(?:저는|나는) (?P<recorder>ai|인공지능|언어 ?모델)",
-        rf"{_RECORDER}(?:은|는|이|가)[^.]*?{_DENIES}",
+        then(rf"{_RECORDER}(?:은|는|이|가)", _DENIES),
         rf"{_RECORD}[^.]{{0,24}}?{_CLOSED}",
-        rf"(?=.*{_MATERIAL})(?=.*(?:{_CLOSED}|수 ?없|않)).*(?P<rules>(?:안전|윤리"
+        rf"^(?=.*{_MATERIAL})(?=.*(?:{_CLOSED}|수 ?없|않)).*(?P<rules>(?:안전|윤리"
         rf"|법률)상(?:의)? 이유"
         r"|콘텐츠 정책|이용 정책|가이드라인)",
         rf"^[\[(（【［][^\])）】］]{{0,30}}?{_LEFT}",
@@ -71,12 +71,21 @@ KOREAN = Notice(
         rf"{_RULES}[^.]{{0,60}}?(?P<telling>서술|묘사|기록|요약)(?:하지|되지) ?않",
     ),
     reported=forms(
-        rf"{_MACHINE} [^.]*?{_TELLING}[^.]{{0,16}}?{_DENIES}",
-        rf"{_MACHINE} [^.]*?{_RULES}[^.]*?{_DENIES}",
-        rf"{_RULES}[^.]*?{_MACHINE}[^.]*?{_DENIES}",
-        rf"{_MACHINE} [^.]*?(?P<telling>생성|작성|출력)하지 ?말라",
+        then(f"{_MACHINE} ", rf"{_TELLING}[^.]{{0,16}}?{_DENIES}"),
+        then(f"{_MACHINE} ", _RULES, _DENIES),
+        then(_RULES, _MACHINE, _DENIES),
+        then(f"{_MACHINE} ", "(?P<telling>생성|작성|출력)하지 ?말라"),
     ),
     asked=re.compile(r"요약|정리해|줄여|간단히|개요|짧게"),
     rules=bare(_RULES),
     left=bare(_LEFT),
+    everyday=re.compile(
+        r"챕터|장|기록|서술|묘사|.*정리|생성|작성|출력|사관|서기관|발췌|대목|구절|녹취|생략|필터링"
+        r"|삭제|가려|가렸|숨겨|제외|누락|검열|포함.+|다루지 않|건너뛰"
+    ),
+    talk=re.compile(r"대화|이 대목|나눈 이야기"),
+    theme=re.compile(r"한 말|[에] (?:대한|대해|관한|관해)"),
+    assistant=re.compile(r"어시스턴트|인공지능|(?<![a-z])ai(?![a-z])|언어 ?모델"),
+    own=blank(_RULES, _LEFT, _PART, _MATERIAL, _TELLING, _PASSAGE, r"이용|안전|콘텐츠"),
+    reach=(8, 0),
 )

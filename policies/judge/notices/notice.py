@@ -15,7 +15,11 @@ class Notice:
     script: a letter of the language's script. forms: a record that is refused or shortened; each
     captures GROUPS, or none where nothing else can be meant. reported: an assistant declines, which
     may also have happened in the span. asked: how a source asks for a shorter telling. rules, left:
-    as in the forms, for the source.
+    as in the forms, for the source. everyday: the whole of a captured word that people use of other
+    things than records. talk: the span as a talk or a text. theme: what was said, or what it was
+    about. assistant: who is told of as an assistant, not as any system. own: the words of a notice,
+    whatever it withholds. reach: how many characters before and behind a word of rules say whose
+    they are.
     """
 
     script: re.Pattern[str]
@@ -24,6 +28,12 @@ class Notice:
     asked: re.Pattern[str]
     rules: re.Pattern[str]
     left: re.Pattern[str]
+    everyday: re.Pattern[str]
+    talk: re.Pattern[str]
+    theme: re.Pattern[str]
+    assistant: re.Pattern[str]
+    own: re.Pattern[str]
+    reach: tuple[int, int]
 
 
 def forms(*patterns: str) -> tuple[re.Pattern[str], ...]:
@@ -31,9 +41,24 @@ def forms(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(each) for each in patterns)
 
 
+def then(*parts: str) -> str:
+    """Return a form in which each part stands anywhere behind the one before it.
+
+    Each but the last is looked for once: where its first place leads nowhere, no later one does. So
+    a search takes time in proportion to its text.
+    """
+    *firsts, last = parts
+    return "^" + "".join(f"(?>.*?{first})" for first in firsts) + f".*?{last}"
+
+
 def free(group: str) -> str:
     """Return a part that captures as one that does not."""
     return re.sub(r"\(\?P<\w+>", "(?:", group)
+
+
+def blank(*groups: str) -> re.Pattern[str]:
+    """Return parts as one pattern that captures nothing."""
+    return re.compile("|".join(map(free, groups)))
 
 
 def bare(group: str) -> re.Pattern[str]:

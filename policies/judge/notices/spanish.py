@@ -2,7 +2,7 @@
 
 import re
 
-from policies.judge.notices.notice import Notice, bare, forms
+from policies.judge.notices.notice import Notice, bare, blank, forms, then
 
 _MACHINE = (
     r"\b(?:el|al|la|este|esta|un|una) (?:asistente|modelo|ia|sistema|inteligencia artificial"
@@ -87,8 +87,11 @@ SPANISH = Notice(
         rf"|imposible){_GAP}{_TELLING}",
         rf"{_TASK}.{{0,120}}?{_VOID}",
         rf"{_PASSAGE}.{{0,160}}?(?:{_VOID}|{_RULES})",
-        r"\b(?:contenido|material|texto|conversacion|dialogo|charla|informacion|escena)s?\b"
-        rf".{{0,120}}?{_VOID}.*?{_RULES}",
+        then(
+            r"\b(?:contenido|material|texto|conversacion|dialogo|charla|informacion|escena)s?\b"
+            rf".{{0,120}}?{_VOID}",
+            _RULES,
+        ),
         rf"\b(?:solicitud|peticion) de {_TELLING}.{{0,120}}?{_VOID}",
         rf"{_PART}.{{0,60}}?{_LEFT}",
         rf"\balgunos detalles.{{0,40}}?{_LEFT}",
@@ -101,14 +104,25 @@ SPANISH = Notice(
         r"\bse (?:ha )?(?:decidi|opt)\w+ (?:por )?no (?P<telling>registr|relat|narr|resum"
         r"|descri)\w+",
         rf"{_LEFT}.{{0,12}}?\b(?:mas|el resto del|parte del) (?:contenido|material|texto)",
-        rf"{_RULES}.*?\bno se (?P<telling>relat|narr|descri|resum|registr)\w+",
+        then(_RULES, r"\bno se (?P<telling>relat|narr|descri|resum|registr)\w+"),
     ),
     reported=forms(
         rf"{_MACHINE}.{{0,20}}?{_DENIES}{_GAP}{_TELLING}",
-        rf"{_MACHINE}.{{0,20}}?{_DENIES}.*?{_RULES}",
+        then(rf"{_MACHINE}.{{0,20}}?{_DENIES}", _RULES),
         rf"{_MACHINE}.{{0,30}}?\bque no (?P<telling>gener|escrib|produzc|redact)\w+",
     ),
     asked=re.compile(r"resum|sintesis|\bacort|\babrevi|en pocas palabras|\bcondens"),
     rules=bare(_RULES),
     left=bare(_LEFT),
+    everyday=re.compile(
+        r"capitulos?|relat\w+|narr\w+|registr\w+|descri\w+|detalles?|texto|gener|escrib|produzc"
+        r"|redact|cronista|archivista|escriba|recopilador|registrador|fragmentos?|pasajes?.*"
+        r"|transcripcion\w*|extractos?|omit\w+|filtrad\w+|suprim\w+|eliminad\w+|excluid\w+"
+        r"|retirad\w+|ocultad\w+|censurad\w+|no (?:se|fueron|fue) .+|(?:dej|queda)\w* fuera"
+    ),
+    talk=re.compile(r"\b(?:charla|conversacion|dialogo|pasaje|fragmento)\b"),
+    theme=re.compile(r"\b(?:dij\w+|dicho|sobre|acerca de)\b"),
+    assistant=re.compile(r"\b(?:asistente|ia|modelo de lenguaje|inteligencia artificial)\b"),
+    own=blank(_RULES, _LEFT, _PART, _TELLING, r"\b(?:contenid|text|conversaci|charl|escen|us)\w+"),
+    reach=(16, 22),
 )
