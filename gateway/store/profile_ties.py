@@ -21,7 +21,7 @@ from gateway.store.profile import (
     rows_by_pk,
     source_content,
 )
-from gateway.store.profile_chains import chains_holding, link, settle_all, telling
+from gateway.store.profile_chains import chains_holding, link, settle_all
 from gateway.store.profile_edits import edit_fact, purge_deleted
 from gateway.store.profile_learning import takes_place_of, tells_about, tells_same_words
 from gateway.store.rows import record
@@ -45,13 +45,9 @@ def memories_of(
     content = connection.execute(
         select(messages.c.content).where(messages.c.pk == entry.source_pk)
     ).scalar()
-    rows = connection.execute(
-        select(*COLUMNS)
-        .where(profile_facts.c.conversation_pk == conversation_pk)
-        .order_by(profile_facts.c.pk.desc())
-    )
-    taught = (record(ProfileRow, row) for row in rows)
-    told = [row for row in taught if source_content(row) == content]
+    told = [
+        row for row in _taught_in(connection, conversation_pk) if source_content(row) == content
+    ]
     return _closest(told, lambda row, test: any(test(row, w.text, w.about) for w in wordings))
 
 
@@ -170,13 +166,28 @@ def bring_back_memories(
 def _with_retold(connection: Connection, told: Sequence[ProfileRow]) -> list[ProfileRow]:
     """These facts, and what the same conversation told in the same words once more, where its
     ledger holds both as one."""
-    if not told:
-        return []
-    pks, tellings = {row.pk for row in told}, {telling(row) for row in told}
-    chains = chains_holding(connection, told[0].owner_pk, pks)
-    beside = [row for chain in chains for row in chain if row.pk not in pks]
-    again = [row for row in beside if telling(row) in tellings]
+    pks, learned = {row.pk for row in told}, {_learned(row) for row in told}
+    again = [
+        row
+        for row in (_taught_in(connection, told[0].conversation_pk) if told else ())
+        if row.pk not in pks and _learned(row) in learned
+    ]
     return [*told, *(row for row in again if not _closest_entries(connection, row))]
+
+
+def _taught_in(connection: Connection, conversation_pk: int | None) -> list[ProfileRow]:
+    """What a conversation taught, whatever became of it, newest first."""
+    rows = connection.execute(
+        select(*COLUMNS)
+        .where(profile_facts.c.conversation_pk == conversation_pk)
+        .order_by(profile_facts.c.pk.desc())
+    )
+    return [record(ProfileRow, row) for row in rows]
+
+
+def _learned(row: ProfileRow) -> str:
+    """In which words, as a digest, whatever its owner made of these."""
+    return (row.source or "").rpartition(":")[2]
 
 
 def _join_same(connection: Connection, fact: ProfileRow) -> None:

@@ -152,8 +152,9 @@ class DeletedFacts(RuleBasedStateMachine):
 
     @rule(pick=PICK)
     def reject_one(self, pick: int) -> None:
-        """As a scrub does."""
-        for fact in self._one_of(self._active(), pick):
+        """As a scrub does, of what models told."""
+        told = [row for row in self._active() if row.origin == "model"]
+        for fact in self._one_of(told, pick):
             with self._deleting():
                 profile_edits.reject_fact(self.connection, fact.pk, self._tick())
 
