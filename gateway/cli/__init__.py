@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from gateway.errors import ConfigurationError, GatewayError
 
@@ -44,8 +46,8 @@ _HELP = {
 class LazyGroup(click.Group):
     """A group that knows its commands by name and imports the one that runs.
 
-    A ConfigurationError ends the program with 2 (wrong use) and a GatewayError with 1 (found
-    wanting), each told on standard error without a traceback.
+    A ConfigurationError ends the program with 2 (wrong use), a GatewayError and what the system
+    refuses (OSError) with 1 (found wanting), each told on standard error without a traceback.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -66,14 +68,29 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, _HELP[name]) for name in _COMMANDS])
 
     def invoke(self, ctx: click.Context) -> Any:
+        _take_any_letters()
         try:
             return super().invoke(ctx)
-        except ConfigurationError as error:
-            click.echo(f"foldgate: {error}", err=True)
-            sys.exit(2)
-        except GatewayError as error:
-            click.echo(f"foldgate: {error.message}", err=True)
-            sys.exit(1)
+        except (NoArgsIsHelpError, BrokenPipeError):
+            raise  # click prints the help, and ends quietly where nobody reads on
+        except click.UsageError as error:
+            from gateway.cli.lines import one_line
+
+            raise click.UsageError(one_line(error.format_message()), error.ctx) from error
+        except (ConfigurationError, GatewayError, OSError) as error:
+            # Not before: most of the program stands behind it.
+            from gateway.cli.failures import tell_failure
+
+            tell_failure(error)
+            sys.exit(2 if isinstance(error, ConfigurationError) else 1)
+
+
+def _take_any_letters() -> None:
+    """Standard output writes what its encoding has no letter for as escapes, as standard error does
+    anyhow; an answer that is no text is read as a wrong one."""
+    for stream, errors in ((sys.stdout, "backslashreplace"), (sys.stdin, "replace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from gateway.cli.arguments import Duration
 from gateway.cli.options import counted, database_option, json_option, print_json, settings_of
 from gateway.clock import SystemClock, iso
 from gateway.errors import ConfigurationError
@@ -22,28 +22,10 @@ from gateway.store.backups import (
     prune,
 )
 from gateway.store.engine import Store
-from policies.schema import parse_duration
 
 _folder = click.argument(
     "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False
 )
-
-
-class Duration(click.ParamType[int]):
-    """A duration as policies.yaml writes it, in milliseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            seconds = parse_duration(value)
-        except ValueError:
-            seconds = 0.0
-        if not seconds or seconds <= 0:
-            self.fail(f"{value!r} is no duration such as 30d or 12h.", param, ctx)
-        return round(seconds * 1_000)
 
 
 @click.group("backup", invoke_without_command=True)

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.arguments import Called
+from gateway.cli.lines import printable_json, speakable
 from gateway.cli.memory_lines import tell_memory
 from gateway.cli.options import (
     OutputFile,
@@ -19,7 +21,6 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
-    speakable,
 )
 from gateway.cli.selection import find_named, list_owned, owner_options, tell_owners
 from gateway.clock import SystemClock
@@ -64,13 +65,14 @@ def list_command(
         messages = counted(one["messages"], "message")
         click.echo(
             f"{one['id']}  {one['updated_at']}  {messages:>15}  "
-            f"{one['chars']:>10,} characters  {'  '.join([one['model'], *one['aliases']])}"
+            f"{one['chars']:>10,} characters  "
+            f"{speakable('  '.join([one['model'], *one['aliases']]))}"
         )
     click.echo(f"{counted(len(found), 'conversation')} of {owner}", err=True)
 
 
 @conversations_group.command("show")
-@click.argument("id")
+@click.argument("id", type=Called("conversation"))
 @owner_options
 @click.option(
     "--last", type=click.IntRange(1), help="Only the newest so many messages and their prompts."
@@ -160,7 +162,7 @@ def _tell_reuse(turn: dict[str, Any]) -> str:
 
 
 @conversations_group.command("export")
-@click.argument("id")
+@click.argument("id", type=Called("conversation"))
 @owner_options
 @click.option(
     "--out",
@@ -192,7 +194,7 @@ def _export(connection: Connection, owner: str, user: str, id: str, out: Path | 
     count = 0
     try:
         for line in export_lines(connection, conversation):
-            target.write(line + "\n")
+            target.write((printable_json(line) if out is None else line) + "\n")
             count += 1
     finally:
         if out is not None:
@@ -201,7 +203,7 @@ def _export(connection: Connection, owner: str, user: str, id: str, out: Path | 
 
 
 @conversations_group.command("delete")
-@click.argument("id")
+@click.argument("id", type=Called("conversation"))
 @owner_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @policies_option
@@ -249,7 +251,7 @@ def delete_command(
 
 def _tell_owner(connection: Connection, conversation: ConversationRow) -> str:
     name, user = owner_by_pk(connection, conversation.owner_pk)
-    return f"{name}'s user {speakable(user)}" if user else name
+    return speakable(f"{name}'s user {user}" if user else name)
 
 
 def _count_messages(connection: Connection, conversation: ConversationRow) -> int:
@@ -264,6 +266,6 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
     try:
         file = load_policies(settings.policies, settings.environ).file
     except ConfigurationError as error:
-        click.echo(f"without the policies file ({str(error).splitlines()[0]})", err=True)
+        click.echo(f"without the policies file ({speakable(str(error).splitlines()[0])})", err=True)
         return set()
     return {name for name, backend in file.backends.items() if backend.kind == "litellm"}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from gateway.cli.arguments import Called, Text
+from gateway.cli.lines import speakable
 from gateway.cli.options import (
     counted,
     database_option,
@@ -14,9 +16,8 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
-    speakable,
 )
-from gateway.cli.selection import walk_chosen
+from gateway.cli.selection import user_option, walk_chosen
 from gateway.evals.audit import KINDS, Report, audit, load
 from gateway.policy_file import load_policies
 
@@ -25,11 +26,18 @@ _LINE = 100
 
 @click.command("audit")
 @click.option(
-    "--conversation", "ids", multiple=True, metavar="ID", help="One of them; may be given again."
+    "--conversation",
+    "ids",
+    type=Called("conversation"),
+    multiple=True,
+    metavar="ID",
+    help="One of them; may be given again.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every conversation.")
-@click.option("--owner", default="local", show_default=True, help="Whose the named ones are.")
-@click.option("--user", default="", help="A user that this owner's client forwards.")
+@click.option(
+    "--owner", type=Text(), default="local", show_default=True, help="Whose the named ones are."
+)
+@user_option
 @policies_option
 @database_option
 @json_option

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gateway.backends.base import Backend
+from gateway.cli.arguments import Text
 from gateway.cli.forgetting_table import draw_curve, print_table, warn
+from gateway.cli.lines import speakable
 from gateway.cli.options import (
     OutputFile,
     files_argument,
@@ -58,14 +60,22 @@ class _ModesType(click.ParamType):  # type: ignore[type-arg]
 @click.command("forgetting")
 @files_argument
 @click.option("--joined", is_flag=True, help="Make one conversation of all files.")
-@click.option("--policy", default="local-fold", show_default=True, help="The policy to evaluate.")
+@click.option(
+    "--policy",
+    type=Text(),
+    default="local-fold",
+    show_default=True,
+    help="The policy to evaluate.",
+)
 @click.option(
     "--backend",
+    type=Text(),
     metavar="NAME",
     help="Who summarizes [the policy's first summarizer].",
 )
 @click.option(
     "--examiner",
+    type=Text(),
     metavar="NAME",
     help="Who writes the questions, answers and grades [the same backend].",
 )
@@ -186,7 +196,7 @@ def forgetting_command(
         "repeats": repeats,
         "seed": seed,
     }
-    title = f"{', '.join(path.name for path in files)} under {policy}"
+    title = speakable(f"{', '.join(path.name for path in files)} under {policy}")
     draw_curve(report, title, html, svg)
     paths = {"state": state.path, "html": html, "svg": svg}
     told = {name: None if path is None else str(path) for name, path in paths.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gateway.cli.arguments import Called, Text
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -25,13 +26,25 @@ from gateway.settings import Settings
 
 @click.command("explain")
 @click.option(
-    "--conversation", "id", required=True, metavar="ID", help="Foldgate's or the client's."
+    "--conversation",
+    "id",
+    type=Called("conversation"),
+    required=True,
+    metavar="ID",
+    help="Foldgate's or the client's.",
 )
 @owner_options
 @click.option(
-    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="As if it were sent."
+    "--header",
+    "headers",
+    type=Text(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="As if it were sent.",
 )
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="As if it were sent.")
+@click.option(
+    "--tag", "tags", type=Text(), multiple=True, metavar="TAG", help="As if it were sent."
+)
 @policies_option
 @database_option
 @json_option

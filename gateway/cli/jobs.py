@@ -8,7 +8,10 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.arguments import Called, Text
+from gateway.cli.lines import speakable
 from gateway.cli.options import counted, database_option, json_option, opened_store, print_json
+from gateway.cli.selection import user_option
 from gateway.clock import SystemClock
 from gateway.jobs import hand
 from gateway.store.conversations import list_jobs, owners_named
@@ -22,14 +25,15 @@ def jobs_group() -> None:
     """Look into the background work, cancel it, try it again."""
 
 
-_owner = click.option("--owner", help="Only this owner's work; everybody's without it.")
-_user = click.option("--user", default="", help="A user that this owner's client forwards.")
-_ids = click.argument("ids", nargs=-1, required=True)
+_owner = click.option(
+    "--owner", type=Text(), help="Only this owner's work; everybody's without it."
+)
+_ids = click.argument("ids", type=Called("job"), nargs=-1, required=True)
 
 
 @jobs_group.command("list")
 @_owner
-@_user
+@user_option
 @click.option("--all", "with_done", is_flag=True, help="What is done as well.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=1_000, show_default=True)
 @database_option
@@ -58,7 +62,7 @@ def list_command(
         print_json({"jobs": jobs})
         return
     for job in jobs:
-        error = f"  {job['error']}" if job["error"] else ""
+        error = f"  {speakable(str(job['error']))}" if job["error"] else ""
         waits = f"  waits for {job['waits_for']}" if job["waits_for"] else ""
         click.echo(
             f"{job['run_at']}  {job['state']:<7} {job['kind']:<8} attempts {job['attempts']}  "
@@ -68,9 +72,9 @@ def list_command(
 
 
 @jobs_group.command("show")
-@click.argument("id")
+@click.argument("id", type=Called("job"))
 @_owner
-@_user
+@user_option
 @database_option
 @json_option
 def show_command(
@@ -101,7 +105,7 @@ def show_command(
 @jobs_group.command("cancel")
 @_ids
 @_owner
-@_user
+@user_option
 @database_option
 @json_option
 def cancel_command(
@@ -114,7 +118,7 @@ def cancel_command(
 @jobs_group.command("retry")
 @_ids
 @_owner
-@_user
+@user_option
 @database_option
 @json_option
 def retry_command(

@@ -10,6 +10,8 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.arguments import Called, Text
+from gateway.cli.lines import printable_json, speakable
 from gateway.cli.options import (
     OutputFile,
     counted,
@@ -17,7 +19,6 @@ from gateway.cli.options import (
     json_option,
     opened_store,
     print_json,
-    speakable,
 )
 from gateway.cli.selection import owner_options, tell_owners
 from gateway.clock import SystemClock
@@ -46,15 +47,16 @@ def _read_line(most: int) -> Callable[[object, object, str | None], str | None]:
             raise click.BadParameter("It is empty.")
         if len(text) > most:
             raise click.BadParameter(f"It has {len(text):,} characters; {most:,} are the most.")
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise click.BadParameter("It is not UTF-8.")
         return text
 
     return read
 
 
 about_option = click.option(
-    "--about", callback=_read_line(MOST_ABOUT), help="What it is about, in few words."
+    "--about",
+    type=Text(),
+    callback=_read_line(MOST_ABOUT),
+    help="What it is about, in few words.",
 )
 
 
@@ -65,7 +67,7 @@ def memories_group() -> None:
 
 @memories_group.command("list")
 @owner_options
-@click.option("--query", default="", help="Only what contains this.")
+@click.option("--query", type=Text(), default="", help="Only what contains this.")
 @click.option("--limit", type=click.IntRange(1), default=sys.maxsize, help="At most so many.")
 @database_option
 @json_option
@@ -92,7 +94,7 @@ def list_command(
 
 
 @memories_group.command("add")
-@click.argument("text", callback=_read_line(MOST_CHARS))
+@click.argument("text", type=Text(), callback=_read_line(MOST_CHARS))
 @about_option
 @now_option
 @owner_options
@@ -125,8 +127,8 @@ def add_command(
 
 
 @memories_group.command("edit")
-@click.argument("id")
-@click.argument("text", callback=_read_line(MOST_CHARS), required=False)
+@click.argument("id", type=Called("memory"))
+@click.argument("text", type=Text(), callback=_read_line(MOST_CHARS), required=False)
 @about_option
 @now_option
 @owner_options
@@ -162,7 +164,7 @@ def edit_command(
 
 
 @memories_group.command("delete")
-@click.argument("id")
+@click.argument("id", type=Called("memory"))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @now_option
 @owner_options
@@ -222,7 +224,8 @@ def export_command(
         found = store.reading(read)
     lines = [dumps({"type": "memory", **one}) + "\n" for one in found]
     if out is None:
-        click.echo("".join(lines), nl=False)
+        for line in lines:
+            click.echo(printable_json(line.rstrip()))
     else:
         out.write_text("".join(lines), encoding="utf-8", newline="\n")
     if as_json:

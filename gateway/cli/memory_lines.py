@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.cli.options import counted, speakable
+from gateway.cli.lines import speakable
+from gateway.cli.options import counted
 
 Line = dict[str, Any]
 

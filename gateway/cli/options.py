@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,19 +12,20 @@ from pathlib import Path
 import click
 
 import gateway
+from gateway.cli.arguments import Text
+from gateway.cli.lines import printable_json
 from gateway.errors import ConfigurationError
 from gateway.settings import Settings, read_settings
 from gateway.store.engine import Store
-from policies.messages import whole_letters
 
 SHIPPED = Path(gateway.__file__).parent.parent / "policies.yaml"
 """The example in the checkout that the program runs from."""
 
 _EVERY = 100
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 database_option = click.option(
     "--database-url",
+    type=Text(),
     metavar="URL",
     help="The database [FOLDGATE_DATABASE_URL; default sqlite:///foldgate.db].",
 )
@@ -80,17 +80,7 @@ def settings_of(*, policies: Path | None = None, **flags: object) -> Settings:
 
 def print_json(value: object) -> None:
     """One JSON object on standard output. Half a surrogate pair stays an escape."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-        text.encode()
-    except UnicodeEncodeError:
-        text = json.dumps(value)
-    click.echo(text)
-
-
-def speakable(text: str) -> str:
-    """Text as a terminal can show it: no control characters, no half letters."""
-    return _CONTROL.sub("\ufffd", whole_letters(text))
+    click.echo(printable_json(json.dumps(value, ensure_ascii=False)))
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

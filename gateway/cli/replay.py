@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from gateway.cli.arguments import Text
+from gateway.cli.lines import speakable
 from gateway.cli.options import (
     OutputFile,
     files_argument,
@@ -17,6 +18,7 @@ from gateway.cli.options import (
     print_json,
     settings_of,
 )
+from gateway.errors import ConfigurationError
 from gateway.policy_file import load_policies
 from gateway.replay import (
     Options,
@@ -57,7 +59,9 @@ class _SwitchType(click.ParamType):  # type: ignore[type-arg]
 @click.command("replay")
 @files_argument
 @click.option("--joined", is_flag=True, help="Make one conversation of all files.")
-@click.option("--policy", default="local-fold", show_default=True, help="The policy to play.")
+@click.option(
+    "--policy", type=Text(), default="local-fold", show_default=True, help="The policy to play."
+)
 @click.option(
     "--switch",
     "switches",
@@ -66,7 +70,7 @@ class _SwitchType(click.ParamType):  # type: ignore[type-arg]
     metavar="CHARS:POLICY",
     help="Move to this policy once so much was said; may be given again.",
 )
-@click.option("--backend", help="The backend whose place the scripted one takes.")
+@click.option("--backend", type=Text(), help="The backend whose place the scripted one takes.")
 @click.option("--no-recall", is_flag=True, help="Without recalled notes.")
 @click.option(
     "--refusals",
@@ -116,8 +120,7 @@ def replay_command(
     try:
         recordings = read_recordings(files)
     except RecordingError as error:
-        click.echo(f"foldgate: {error}", err=True)
-        sys.exit(2)
+        raise ConfigurationError(str(error)) from error
     loaded = load_policies(settings_of(policies=policies).policies, os.environ)
     options = Options(
         policies=loaded,
@@ -131,8 +134,9 @@ def replay_command(
     totals, records = play([join(recordings)] if joined else recordings, options)
     if plot is not None:
         view = loaded.file.policies[policy].view
-        title = f"{', '.join(path.name for path in files)} under {policy}"
-        plot.write_text(draw(records, title=title, start=view.start, ceiling=view.ceiling))
+        title = speakable(f"{', '.join(path.name for path in files)} under {policy}")
+        drawn = draw(records, title=title, start=view.start, ceiling=view.ceiling)
+        plot.write_text(drawn, encoding="utf-8")
     figures = totals.as_json()
     _tell_missed(options.switches, totals)
     if as_json:

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.arguments import Called, Text
+from gateway.cli.lines import speakable
 from gateway.cli.options import (
     counted,
     database_option,
@@ -15,9 +17,8 @@ from gateway.cli.options import (
     policies_option,
     print_json,
     settings_of,
-    speakable,
 )
-from gateway.cli.selection import walk_chosen
+from gateway.cli.selection import user_option, walk_chosen
 from gateway.clock import SystemClock
 from gateway.flows import scrub, scrub_material
 from gateway.flows.hand import Hand
@@ -32,12 +33,16 @@ _LINE = 120
 
 
 @click.command("scrub")
-@click.argument("ids", nargs=-1)
+@click.argument("ids", type=Called("conversation"), nargs=-1)
 @click.option(
     "--all", "everything", is_flag=True, help="Every conversation, of the owner or at all."
 )
-@click.option("--owner", help="Whose they are, as FOLDGATE_KEYS names it [IDs: local; --all: all].")
-@click.option("--user", default="", help="A user that this owner's client forwards.")
+@click.option(
+    "--owner",
+    type=Text(),
+    help="Whose they are, as FOLDGATE_KEYS names it [IDs: local; --all: all].",
+)
+@user_option
 @click.option("--dry-run", is_flag=True, help="Only tell what is bad; change nothing.")
 @policies_option
 @database_option

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.options import speakable, tell_progress
+from gateway.cli.arguments import Text
+from gateway.cli.lines import speakable
+from gateway.cli.options import tell_progress
 from gateway.errors import NotFound
 from gateway.store.callings import find_called
 from gateway.store.conversations import (
@@ -27,13 +29,20 @@ _PAGE = 500
 _NAMES = 12
 
 
+user_option = click.option(
+    "--user", type=Text(), default="", help="A user that this owner's client forwards."
+)
+owner_option = click.option(
+    "--owner",
+    type=Text(),
+    default="local",
+    show_default=True,
+    help="The owner, as FOLDGATE_KEYS names it.",
+)
+
+
 def owner_options(command: F) -> F:
-    command = click.option("--user", default="", help="A user that this owner's client forwards.")(
-        command
-    )
-    return click.option(
-        "--owner", default="local", show_default=True, help="The owner, as FOLDGATE_KEYS names it."
-    )(command)
+    return owner_option(user_option(command))
 
 
 def find_named(connection: Connection, owner: str, user: str, id: str) -> ConversationRow:

@@ -18,6 +18,7 @@ import click
 import uvicorn
 from sqlalchemy import make_url
 
+from gateway.cli.arguments import Text
 from gateway.cli.options import database_option, policies_option, settings_of
 from gateway.errors import ConfigurationError
 from gateway.logs import configure_logs
@@ -39,7 +40,7 @@ _M_ARENA_MAX, _M_TRIM_THRESHOLD = -8, -1
 
 
 @click.command("serve")
-@click.option("--host", metavar="H", help="The address to listen on [127.0.0.1].")
+@click.option("--host", type=Text(), metavar="H", help="The address to listen on [127.0.0.1].")
 @click.option(
     "--port", metavar="N", type=click.IntRange(0, 65_535), help="The port [8400]; 0: any free one."
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 from sqlalchemy import Connection
 
+from gateway.cli.arguments import parse_moment
 from gateway.cli.options import database_option, json_option, opened_store, print_json
 from gateway.cli.stats_table import lay_out
 from gateway.clock import SystemClock, iso
@@ -29,14 +29,11 @@ def read_moment(_ctx: click.Context, _param: click.Parameter, value: str | None)
     except ValueError:
         pass
     try:
-        moment = datetime.fromisoformat(value)
+        return parse_moment(value)
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is neither a duration such as 7d nor a date and time."
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0, int(moment.timestamp() * 1000))
 
 
 @click.command("stats")
