@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Request
 from sqlalchemy import Connection
@@ -49,9 +51,7 @@ async def put(request: Request, id: str) -> Response:
     scope = resolve_scope(request)
     context = context_of(request)
     told = await _read_body(request, id, "name", "text", "now")
-    name = " ".join(read_text(told, "name", most=MOST_NAME).split())
-    if not name.isprintable():
-        raise BadRequest("`name` holds a character that cannot be seen.", param="name")
+    name = _read_name(told)
     text = read_text(told, "text", most=MOST_CHARS)
     now_ms = context.clock.now_ms()
 
@@ -91,6 +91,29 @@ async def remove(request: Request, id: str, named: str) -> Response:
     whether `now` says so, as it may of any change, or not."""
     await _read_body(request, id, "now")
     return await _remove(request, id, named)
+
+
+def _read_name(told: Mapping[str, Any]) -> str:
+    """A name in one line that an address can end in. Raises BadRequest.
+
+    Clients take `/..` out of an address, and what stands before it: `DELETE …/documents/..` would
+    arrive as one for the whole conversation.
+    """
+    name = " ".join(read_text(told, "name", most=MOST_NAME).split())
+    if not name.isprintable():
+        raise BadRequest("`name` holds a character that cannot be seen.", param="name")
+    for read in (name, unquote(name)):
+        if read.strip() in (".", ".."):
+            raise BadRequest(
+                f"`name` is `{name}`, which in an address is no name but a way. Take another one.",
+                param="name",
+            )
+        if "/" in read or "\\" in read:
+            raise BadRequest(
+                "`name` holds a slash or a backslash, which part an address. Write `-` or `_`.",
+                param="name",
+            )
+    return name
 
 
 async def _read_body(request: Request, id: str, *fields: str) -> dict[str, Any]:

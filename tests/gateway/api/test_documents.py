@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from gateway.store.documents import put_document
 from tests.gateway.api.conftest import Door, Opener
 from tests.gateway.api.test_conversations import files_of
 from tests.gateway.api.test_memories import KEYS, send
@@ -66,6 +68,14 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
         ({"name": " ", "text": "a"}, "`name` is empty."),
         ({"name": "x" * 201, "text": "a"}, "`name` has 201 characters; 200 are the most."),
         ({"name": "a\u202eb", "text": "a"}, "`name` holds a character that cannot be seen."),
+        ({"name": "a\x07b", "text": "a"}, "`name` holds a character that cannot be seen."),
+        ({"name": "\u200b", "text": "a"}, "`name` is empty."),
+        ({"name": "..", "text": "a"}, "`name` is `..`, which in an address is no name but a way."),
+        ({"name": " . ", "text": "a"}, "`name` is `.`, which in an address is no name but a way."),
+        ({"name": "%2E%2e", "text": "a"}, "`name` is `%2E%2e`, which in an address is no name"),
+        ({"name": "../../x", "text": "a"}, "`name` holds a slash or a backslash, which part"),
+        ({"name": "a%2fb", "text": "a"}, "`name` holds a slash or a backslash, which part"),
+        ({"name": "規則\\..", "text": "a"}, "`name` holds a slash or a backslash, which part"),
         ({"name": "a", "text": "x" * 1_000_000}, "`text` has 1,000,000 characters; 100,000"),
         ({"name": "a", "text": "x\x00"}, "`text` holds a NUL character."),
         (b'{"name": "a", "text": "\\udc00"}', "`text` holds half of a surrogate pair."),
@@ -79,6 +89,21 @@ async def test_what_is_no_document_is_refused_in_words(door: Door, body: Any, wo
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
     assert answer.json()["error"]["message"].startswith(words)
     assert (await door.get(path)).json()["documents"] == []
+
+
+@pytest.mark.parametrize("name", ["...", "..rules", "a..b.md", "100 % 規則", "правила №1", "🔥.md"])
+async def test_a_name_with_dots_is_one(door: Door, name: str) -> None:
+    path = path_of(door)
+    assert (await send(door, "PUT", path, {"name": name, "text": "x"})).status_code == 200
+    gone = await door.delete(f"{path}/{quote(name)}")
+    assert (gone.status_code, gone.json()["name"]) == (200, name)
+
+
+async def test_a_name_from_before_that_is_a_way_goes_by_its_id(door: Door) -> None:
+    chat, _ = door.store.writing(add_conversation, talk(1), alias="chat-1")
+    row, _ = door.store.writing(put_document, chat.pk, "../..", "x", 1)
+    gone = await door.delete(f"/api/conversations/{chat.id}/documents/{row.id}")
+    assert gone.json() == {"id": row.id, "name": "../..", "deleted": True}
 
 
 async def test_too_many_and_too_much_are_refused(door: Door) -> None:
