@@ -33,7 +33,7 @@ async def show_and_delete(house: House, fact: str) -> Said:
 
 
 def texts(house: House) -> list[tuple[str]]:
-    return house.rows("SELECT text FROM profile_facts")  # type: ignore[return-value]
+    return house.rows("SELECT text FROM profile_facts")
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -79,8 +79,10 @@ async def test_it_goes_at_a_cut(house: House) -> None:
         history.append(user(f"{'word ' * 80}{at}"))
         history.append(assistant((await house.say(*history, id="a")).text))
     assert (texts(house), len(house.folds())) == ([(FACTS[0],)], 1)
-    numbers = {"prompt_tokens": 2_600, "window_tokens": 2_000}
-    house.local.answers = [UpstreamFault(FaultKind.OVERFLOW, "too long", **numbers)]
+    overflow = UpstreamFault(
+        FaultKind.OVERFLOW, "too long", prompt_tokens=2_600, window_tokens=2_000
+    )
+    house.local.answers = [overflow]
     cut = await house.say(*history, user("go on"), id="a")
     assert cut.view == "cut"
     assert (FACTS[0] in shown(cut), texts(house)) == (False, [])
