@@ -6,7 +6,9 @@ database nor a model can hold; only names of files may be so.
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -47,6 +49,22 @@ class Called(click.ParamType[str]):
         if text != whole_letters(text):
             raise NotFound(f"there is no {self._noun} {speakable(text)}")
         return text
+
+
+class DatabasePath(click.Path):
+    """Where a database or its copy stands: SQLite opens no file whose name is not UTF-8."""
+
+    def __init__(self, *, dir_okay: bool = True) -> None:
+        super().__init__(dir_okay=dir_okay, path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        name = Text().convert(os.fspath(value), param, ctx)
+        return Path(os.fsdecode(super().convert(name, param, ctx)))
 
 
 class Duration(click.ParamType[int]):

@@ -8,7 +8,7 @@ import click
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from gateway.cli.arguments import Duration
+from gateway.cli.arguments import DatabasePath, Duration
 from gateway.cli.options import counted, database_option, json_option, print_json, settings_of
 from gateway.clock import SystemClock, iso
 from gateway.errors import ConfigurationError
@@ -32,7 +32,7 @@ _folder = click.argument(
 @click.option(
     "--to",
     metavar="FILE|DIR",
-    type=click.Path(path_type=Path),
+    type=DatabasePath(),
     help="Where the copy goes; in a folder it is named by its time [backups/ beside the database].",
 )
 @click.option(
@@ -184,12 +184,12 @@ def prune_command(folder: Path | None, database_url: str | None, as_json: bool) 
 
 
 @backup_group.command("restore")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=DatabasePath(dir_okay=False))
 @click.option(
     "--to",
     metavar="FILE",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=DatabasePath(dir_okay=False),
     help="Where the database is to stand.",
 )
 @click.option(

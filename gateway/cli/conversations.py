@@ -10,7 +10,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.arguments import Called
-from gateway.cli.lines import printable_json, speakable
+from gateway.cli.lines import one_line, printable_json, speakable
 from gateway.cli.memory_lines import tell_memory
 from gateway.cli.options import (
     OutputFile,
@@ -68,7 +68,7 @@ def list_command(
             f"{one['chars']:>10,} characters  "
             f"{speakable('  '.join([one['model'], *one['aliases']]))}"
         )
-    click.echo(f"{counted(len(found), 'conversation')} of {owner}", err=True)
+    click.echo(f"{counted(len(found), 'conversation')} of {one_line(owner)}", err=True)
 
 
 @conversations_group.command("show")
@@ -266,6 +266,6 @@ def _backends_elsewhere(policies: Path | None) -> set[str]:
     try:
         file = load_policies(settings.policies, settings.environ).file
     except ConfigurationError as error:
-        click.echo(f"without the policies file ({speakable(str(error).splitlines()[0])})", err=True)
+        click.echo(f"without the policies file ({one_line(str(error).splitlines()[0])})", err=True)
         return set()
     return {name for name, backend in file.backends.items() if backend.kind == "litellm"}

@@ -11,7 +11,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.arguments import Called, Text
-from gateway.cli.lines import printable_json, speakable
+from gateway.cli.lines import one_line, printable_json, speakable
 from gateway.cli.options import (
     OutputFile,
     counted,
@@ -90,7 +90,7 @@ def list_command(
     for one in found:
         about = f"{one['about']}: " if one["about"] else ""
         click.echo(f"{one['id']}  {one['created_at']}  {speakable(about + one['text'])}")
-    click.echo(f"{counted(len(found), 'memory', 'memories')} of {owner}", err=True)
+    click.echo(f"{counted(len(found), 'memory', 'memories')} of {one_line(owner)}", err=True)
 
 
 @memories_group.command("add")

@@ -9,7 +9,7 @@ import click
 from sqlalchemy import Connection
 
 from gateway.cli.arguments import Text
-from gateway.cli.lines import speakable
+from gateway.cli.lines import one_line, speakable
 from gateway.cli.options import tell_progress
 from gateway.errors import NotFound
 from gateway.store.callings import find_called
@@ -95,4 +95,4 @@ def tell_owners(store: Store, owner: str) -> None:
     more = f" and {len(known) - _NAMES:,} more" if len(known) > _NAMES else ""
     said = f"there are owners {shown}{more}" if len(known) > 1 else f"there is the owner {shown}"
     what = "name one with --owner" if len(known) > 1 else f"name it with --owner {shown}"
-    click.echo(f"there is no owner {speakable(owner)}; {said}: {what}", err=True)
+    click.echo(f"there is no owner {one_line(owner)}; {said}: {what}", err=True)
