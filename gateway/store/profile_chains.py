@@ -33,14 +33,14 @@ def chains_holding(
     to what gave way first."""
     if not pks:
         return []
-    found = _chains(all_of(connection, owner_pk))
-    return [chain for chain in found if any(row.pk in pks for row in chain)]
+    return _chains(all_of(connection, owner_pk), set(pks))
 
 
 def settle(connection: Connection, chain: Sequence[ProfileRow]) -> ProfileRow | None:
     """Let the fact stand that should, and no other of these, and link them in that order, the rest
     by when they were told; the one that stands. What becomes of deleted facts is not its to say."""
-    told = {row.pk: told_at(connection, row) for row in chain}
+    is_alone = len(chain) == 1  # as most are: when it was told matters not
+    told = {row.pk: (0, 0) if is_alone else told_at(connection, row) for row in chain}
     ranks = _rank(chain, told)
     stands = _standing(chain, ranks)
     gave_way = [row for row in chain if row.state == "active" and row != stands]
@@ -140,21 +140,21 @@ def _outdates(newer: ProfileRow, older: ProfileRow) -> bool:
     return newer.state != "deleted" or newer.source != older.source
 
 
-def _chains(rows: Sequence[ProfileRow]) -> list[list[ProfileRow]]:
-    """Every fact once, each with those that it is linked to. Where two took the place of one, the
-    newer comes first."""
+def _chains(rows: Sequence[ProfileRow], pks: Collection[int]) -> list[list[ProfileRow]]:
+    """These facts, each once with those that it is linked to, the chain of the newest fact first.
+    Where two took the place of one, the newer comes first."""
     by_pk = {row.pk: row for row in rows}
     above: dict[int, list[int]] = {}
     for row in rows:
         if row.replaces_pk in by_pk:
             above.setdefault(row.replaces_pk or 0, []).append(row.pk)
-    found, seen = [], set[int]()
+    found, seen = list[set[int]](), set[int]()
     for row in rows:
-        if row.pk not in seen:
-            linked = _linked(row, by_pk, above)
-            seen |= linked
-            found.append([by_pk[pk] for pk in _in_order(linked, by_pk, above)])
-    return found
+        if row.pk in pks and row.pk not in seen:
+            found.append(_linked(row, by_pk, above))
+            seen |= found[-1]
+    found.sort(key=max, reverse=True)
+    return [[by_pk[pk] for pk in _in_order(linked, by_pk, above)] for linked in found]
 
 
 def _linked(
