@@ -13,14 +13,17 @@ from functools import cached_property
 
 from policies.judge.heard import Heard
 from policies.judge.notices import GROUPS, Notice
-from policies.judge.reading import fold
-from policies.judge.terms import terms
+from policies.judge.reading import words
+from policies.judge.terms import DENSE, terms
 
 _LEAST_TOLD = 2
 """From so many things of the span a sentence tells something; who spoke counts as one."""
 _LEAST_BESIDE = 3
 """From so many things of the span in its other sentences a prose tells them beside a notice."""
-_HIRAGANA_PAIR = re.compile("[\u3041-\u309f]+")
+_WORD_CHARS, _WORD_SIGNS = 24, 5
+"""What is looked at as one word, with spaces between words and without."""
+_ENDING = 2
+"""So many letters longer than a name is a form of it."""
 _USER = re.compile(r"\b(?:user|usuari[oa]|пользовател\w*)\b|用[户戶]|使用者|ユーザー|사용자")
 _BRACKETS = tuple("[(（【［")
 
@@ -82,27 +85,35 @@ def _is_ruled(text: str, notice: Notice, heard: Heard) -> bool:
     for whom they are: `the airline's policy`, `unsuitable for children`."""
     if heard.holds(notice.rules):
         return False
-    before, behind = notice.reach
     for rules in notice.rules.finditer(text):
-        around = f"{text[max(0, rules.start() - before) : rules.start()]} "
-        around += text[rules.end() : rules.end() + behind]
-        if not _things(notice.own.sub(" ", around), heard):
+        before = text[max(0, rules.start() - _WORD_CHARS) : rules.start()].split()[-1:]
+        behind = text[rules.end() : rules.end() + 4 * _WORD_CHARS].split()[: notice.behind]
+        near = [word[-_WORD_SIGNS:] if DENSE.search(word) else word for word in before]
+        around = " ".join([*near, "|", *behind])
+        if not notice.owner.search(around) and not _things(notice.own.sub(" ", around), heard):
             return True
     return False
 
 
 def _is_of_talk(text: str, notice: Notice, heard: Heard) -> bool:
-    """Whether the talk as a whole is told of, by a word that nobody said."""
-    return bool(notice.talk.search(text)) and not heard.holds(notice.talk)
+    """Whether the talk as a whole, or this record, is told of, in a word that nobody said."""
+    return any(word.group() not in heard.folded for word in notice.talk.finditer(text))
 
 
 def _things(text: str, heard: Heard) -> set[str]:
-    """The terms of a text that were said; grammar and the speakers' names are none."""
-    said = terms(text) & heard.terms - heard.names
-    return {term for term in said if not _HIRAGANA_PAIR.fullmatch(term)}
+    """The terms of a text that were said; the speakers' names are none."""
+    return terms(text) & heard.things
 
 
 def _names_speaker(text: str, heard: Heard) -> bool:
-    return bool(_USER.search(text)) or any(
-        name[: max(2, len(name) - 1)] in text for name in (fold(who) for who in heard.speakers)
-    )
+    """Whether the user, or who spoke, is named; endings may be inflected."""
+    if _USER.search(text):
+        return True
+    told = words(text)
+    for name in (who.split()[0] for who in heard.speakers):
+        stem, longest = name[: max(2, len(name) - 1)], len(name) + _ENDING
+        if any(word.startswith(stem) and len(word) <= longest for word in told):
+            return True
+        if DENSE.search(name) and name in text:
+            return True
+    return False

@@ -9,6 +9,8 @@ from policies.judge.reading import fold, weight, words
 from policies.judge.roots import root
 from policies.judge.terms import terms
 
+_HIRAGANA_PAIR = re.compile("[\u3041-\u309f]+")
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -47,6 +49,13 @@ class Heard:
     def names(self) -> frozenset[str]:
         """The stems of the speakers' names."""
         return frozenset().union(*map(terms, self.speakers))
+
+    @cached_property
+    def things(self) -> frozenset[str]:
+        """The stems of what was said, without the speakers' names and Japanese endings."""
+        return frozenset(
+            term for term in self.terms - self.names if not _HIRAGANA_PAIR.fullmatch(term)
+        )
 
     @cached_property
     def roots(self) -> frozenset[str]:

@@ -91,6 +91,23 @@ def test_notices_are_refusals(half: str) -> None:
     assert sum("refusal" in found for found in reasons) >= 0.94 * len(rows)
 
 
+def test_notices_written_later_are_mostly_refusals() -> None:
+    """Written before everyday words were told apart, and never tuned on."""
+    rows = read_texts("notices_later")
+    assert (len(rows), {row["lang"] for row in rows}) == (28, LANGUAGES)
+    missed = [row for row in rows if not _noticed(row)]
+    assert len(missed) <= 3, missed
+
+
+@pytest.mark.parametrize(("half", "rows", "lost"), [("dev", 51, 5), ("held", 30, 4)])
+def test_what_was_said_in_other_words_is_told(half: str, rows: int, lost: int) -> None:
+    """Rejected chapters, kept records and removed scenes of which the span spoke otherwise."""
+    told = read_texts(f"retold_{half}")
+    assert (len(told), {row["lang"] for row in told}) == (rows, LANGUAGES)
+    wrong = [row["text"] for row in told if "refusal" in judge(row["text"], row["span"]).reasons]
+    assert len(wrong) <= lost, wrong
+
+
 def test_refusals_that_are_told_pass_the_whole_judge() -> None:
     told = [(text, row["span"]) for row in read_texts("told_refusals") for text in row["good"]]
     assert len(told) == 23

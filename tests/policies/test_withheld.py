@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from policies.judge.heard import Heard
+from policies.judge.notices import NOTICES, Notice
+from policies.judge.notices.notice import then
 from policies.judge.withheld import is_withheld, pieces
 
 CHAT = (
@@ -63,6 +67,85 @@ def test_whose_words_a_refusal_is_in(
     prose: str, span: tuple[tuple[str, str], ...], withheld: bool
 ) -> None:
     assert is_withheld(prose, Heard(span)) is withheld
+
+
+BOOK = (
+    ("user", "Hartmann doesn't want the third part of my novel, it is too slow for children."),
+    ("Mira", "Send it to Lisbeth in Bergen."),
+)
+TOLD = "Mira told the user to send the slow novel to Lisbeth in Bergen. "
+
+
+@pytest.mark.parametrize(
+    ("prose", "withheld"),
+    [
+        # What was said is told: third and slow, or who spoke beside one of them.
+        ("The third chapter was rejected as slow.", False),
+        ("The user's novel was not recorded.", False),
+        # Nothing is told, one thing is too little, and the name of who spoke alone is nothing.
+        ("The chapter was rejected.", True),
+        ("The third chapter was rejected.", True),
+        ("Mira's chapter was rejected.", True),
+        # Rules that nobody is said to have are the recorder's; those of somebody are told.
+        ("The third chapter was rejected as slow, under the policy.", True),
+        ("The third chapter was rejected as slow, under Hartmann's policy.", False),
+        ("The third chapter was rejected as slow, under the editor's policy.", False),
+        ("The third chapter was rejected as slow, under the model's policy.", True),
+        ("The third chapter was rejected as slow and unsuitable for infants.", False),
+        ("The third chapter was rejected as slow and unsuitable for this record.", True),
+        # So are a talk that nobody spoke of, strong words, an assistant's, and brackets.
+        ("The rest of the conversation about the third, slow novel was omitted.", True),
+        ("The summary of the slow novel, the third, was rejected.", True),
+        ("The recorder does not describe the slow novel, the third.", True),
+        ("The assistant cannot record the slow novel, the third.", True),
+        ("[Removed: the third part of the slow novel]", True),
+        # Some details of what is told are left out; of whom nothing is said who did so.
+        (TOLD + "Some details about the third part of the novel were omitted.", True),
+        (TOLD + "The third part of the novel was omitted.", False),
+        # A prose that tells little else may not say what a record that is missing was about.
+        ("No chapter about the third, slow novel is available.", True),
+        (TOLD + "No chapter about the third, slow novel is available.", False),
+    ],
+)
+def test_everyday_words_are_told_of_others(prose: str, withheld: bool) -> None:
+    assert is_withheld(prose, Heard(BOOK)) is withheld
+
+
+@pytest.mark.parametrize(
+    ("prose", "said", "withheld"),
+    [
+        ("学校の方針で劇の場面の一部が削除された。", "学校が劇のキスの場面を取った。", False),
+        ("方針で劇の場面の一部が削除された。", "学校が劇のキスの場面を取った。", True),
+        ("公司政策改变,网站上的图被删除。", "公司网站上的图都得拿下来。", False),
+        ("Глава о площади была отклонена.", "Площадь опять не дали.", True),
+        ("El tercer capítulo fue rechazado.", "La tercera parte no la quieren.", True),
+        ("학교 규정 때문에 연극의 장면 내용이 삭제되었다.", "학교가 연극에서 장면을 뺐어.", False),
+        (
+            "The slow third chapter was rejected under the policy.",
+            "It is their policy: no slow third part.",
+            False,
+        ),
+        # Endings alone, in hiragana, are no things that were said.
+        ("記録はできないのでした。", "それはできないのでした。", True),
+    ],
+)
+def test_whose_rules_they_are_is_said_beside_them(prose: str, said: str, withheld: bool) -> None:
+    assert is_withheld(prose, Heard([("Ada", said)])) is withheld
+
+
+@pytest.mark.parametrize("notice", NOTICES)
+def test_forms_look_for_what_may_stand_anywhere_from_the_beginning_alone(notice: Notice) -> None:
+    """A form that begins anywhere and reaches to the end is quadratic in its text."""
+    endless = re.compile(r"(?:\.|\])[*+]")
+    forms = [form.pattern for form in notice.forms + notice.reported]
+    assert [form for form in forms if endless.search(form) and not form.startswith("^")] == []
+
+
+def test_a_form_of_parts_takes_the_first_place_of_each() -> None:
+    form = re.compile(then("a(?P<x>.)", "b", "c"))
+    found = form.fullmatch("xa1a2bbc")
+    assert found and found["x"] == "1"
+    assert not form.search("ba1cb")
 
 
 @pytest.mark.parametrize(

@@ -173,15 +173,22 @@ ENGLISH = Notice(
     rules=bare(_RULES),
     left=bare(_LEFT),
     everyday=re.compile(
-        r"chapters?|record\w*|accounts?(?: of)?|text|report|content|descri\w+|document\w*"
-        r"|detailed|elaborated|reproduced|narrat\w*|recount\w*|produc\w+|generat\w+|compos\w+"
+        r"chapters?|record(?:s|ed|ings?)?|accounts?(?: of)?|text|report|content|descri\w+"
+        r"|document\w*|detailed|elaborated|reproduced|narrat\w*|recount\w*|produc\w+|generat\w+|compos\w+"
         r"|chronicler|excerpts?|transcripts?|passages?.*|omit\w*|left out|leave out|withh[eo]ld\w*"
         r"|redact\w*|remov\w+|exclud\w+|skipp?\w*|censor\w*|filtered|blocked|deleted|flagged"
         r"|unavailable|not .+|given|provided|offered|made|included"
     ),
-    talk=re.compile(r"\b(?:talk|conversation|exchange|dialogue|passage|excerpt)\b"),
-    theme=re.compile(r"\b(?:sa(?:id|ys?)|talk\w*|about|concerning|regarding)\b"),
+    talk=re.compile(
+        r"\b(?:talk|conversation|exchange|dialogue|passage|excerpt"
+        r"|(?:this|the present) (?:record|chapter))\b"
+    ),
+    theme=re.compile(r"\b(?:what\b.{0,60}?\bsa(?:id|ys?)|talk\w*|about|concerning|regarding)\b"),
     assistant=re.compile(r"\b(?:assistant|ai|language model)\b"),
     own=blank(_RULES, _LEFT, _SHUT, _PART, _MATERIAL, _TELLING, r"\b(?:usage|safety)\b"),
-    reach=(16, 22),
+    behind=3,
+    owner=re.compile(
+        r"(?<!assistant)(?<!model)(?<!\bai)(?<!platform)(?<!service)(?<!provider)(?<!recorder)'s \|"
+        r"|\| for (?!an?\b|the\b|this\b|summar|record|inclusion|chronicl)\w"
+    ),
 )

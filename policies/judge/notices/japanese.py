@@ -85,9 +85,10 @@ JAPANESE = Notice(
         r"章|記録|描写|叙述|語.|述べ|記|まとめ|書記|記録係|抜粋|一節|箇所|省略|フィルタ|省[いか]|割愛"
         r"|伏せ|削除|除外|非表示|隠され|含.+|除い|検閲"
     ),
-    talk=re.compile(r"会話|対話|やり取り|一節"),
-    theme=re.compile(r"(?:語|話|言)った|について|に関する"),
+    talk=re.compile(r"会話|対話|やり取り|一節|(?:この|本)(?:章|記録)"),
+    theme=re.compile(r"(?:語|話|言)ったこと|について|に関する"),
     assistant=re.compile(r"アシスタント|人工知能|(?<![a-z])ai(?![a-z])|言語モデル"),
     own=blank(_RULES, _LEFT, _PART, _MATERIAL, _TELLING, _PASSAGE, r"利用|安全|場面"),
-    reach=(8, 0),
+    behind=0,
+    owner=re.compile(r"(?<!サービス)(?<!運営)(?<!モデル)(?<!システム)(?:の|には) \|"),
 )

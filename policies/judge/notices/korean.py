@@ -83,9 +83,10 @@ KOREAN = Notice(
         r"챕터|장|기록|서술|묘사|.*정리|생성|작성|출력|사관|서기관|발췌|대목|구절|녹취|생략|필터링"
         r"|삭제|가려|가렸|숨겨|제외|누락|검열|포함.+|다루지 않|건너뛰"
     ),
-    talk=re.compile(r"대화|이 대목|나눈 이야기"),
+    talk=re.compile(r"대화|이 대목|나눈 이야기|(?:이|본) ?(?:장|기록|챕터)(?=[은는이가을를에])"),
     theme=re.compile(r"한 말|[에] (?:대한|대해|관한|관해)"),
     assistant=re.compile(r"어시스턴트|인공지능|(?<![a-z])ai(?![a-z])|언어 ?모델"),
     own=blank(_RULES, _LEFT, _PART, _MATERIAL, _TELLING, _PASSAGE, r"이용|안전|콘텐츠"),
-    reach=(8, 0),
+    behind=0,
+    owner=re.compile(r"(?<!서비스)(?<!플랫폼)(?<!모델)(?<!시스템)(?:의|에게) \|"),
 )

@@ -16,10 +16,11 @@ class Notice:
     captures GROUPS, or none where nothing else can be meant. reported: an assistant declines, which
     may also have happened in the span. asked: how a source asks for a shorter telling. rules, left:
     as in the forms, for the source. everyday: the whole of a captured word that people use of other
-    things than records. talk: the span as a talk or a text. theme: what was said, or what it was
-    about. assistant: who is told of as an assistant, not as any system. own: the words of a notice,
-    whatever it withholds. reach: how many characters before and behind a word of rules say whose
-    they are.
+    things than records. talk: the span as a talk or a text, or this record. theme: what was said,
+    or what it was about. assistant: who is told of as an assistant, not as any system. own: the
+    words of a notice, whatever it withholds. behind: how many words behind one of rules may say
+    whose they are, beside the one before it. owner: in the word before, ` | ` and the words behind,
+    that they are somebody's, or for somebody.
     """
 
     script: re.Pattern[str]
@@ -33,7 +34,8 @@ class Notice:
     theme: re.Pattern[str]
     assistant: re.Pattern[str]
     own: re.Pattern[str]
-    reach: tuple[int, int]
+    behind: int
+    owner: re.Pattern[str]
 
 
 def forms(*patterns: str) -> tuple[re.Pattern[str], ...]:

@@ -120,9 +120,16 @@ SPANISH = Notice(
         r"|transcripcion\w*|extractos?|omit\w+|filtrad\w+|suprim\w+|eliminad\w+|excluid\w+"
         r"|retirad\w+|ocultad\w+|censurad\w+|no (?:se|fueron|fue) .+|(?:dej|queda)\w* fuera"
     ),
-    talk=re.compile(r"\b(?:charla|conversacion|dialogo|pasaje|fragmento)\b"),
-    theme=re.compile(r"\b(?:dij\w+|dicho|sobre|acerca de)\b"),
+    talk=re.compile(
+        r"\b(?:charla|conversacion|dialogo|pasaje|fragmento"
+        r"|(?:este|el presente) (?:registro|capitulo|relato))\b"
+    ),
+    theme=re.compile(r"\b(?:lo que\b.{0,60}?\bdij\w+|lo dicho|sobre|acerca de)\b"),
     assistant=re.compile(r"\b(?:asistente|ia|modelo de lenguaje|inteligencia artificial)\b"),
     own=blank(_RULES, _LEFT, _PART, _TELLING, r"\b(?:contenid|text|conversaci|charl|escen|us)\w+"),
-    reach=(16, 22),
+    behind=3,
+    owner=re.compile(
+        r"\| (?:del|de las?|de los|para) (?!conteni|uso|segur|plataf|servi|model|asist|resum|cronic"
+        r"|est)\w"
+    ),
 )
