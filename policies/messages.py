@@ -69,6 +69,11 @@ def is_of_tools(message: Message) -> bool:
     )
 
 
+def is_refusal_part(part: object) -> bool:
+    """Whether a part of a content list is what OpenAI's models decline in."""
+    return _kind(part) == "refusal"
+
+
 def tool_calls(message: Message) -> list[tuple[str, str, str]]:
     """The calls a message makes: id, function name, arguments; the legacy form has no id."""
     calls = message.get("tool_calls")
@@ -157,7 +162,7 @@ def _part_text(part: object) -> str | None:
         return part
     if not isinstance(part, Mapping):
         return None
-    said = part.get("refusal") if _kind(part) == "refusal" else part.get("text")
+    said = part.get("refusal") if is_refusal_part(part) else part.get("text")
     return said if isinstance(said, str) else None
 
 

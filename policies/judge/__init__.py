@@ -4,8 +4,8 @@ Nothing enters memory unjudged (law 7). No model is asked: every rule can be rea
 milliseconds and gives the same answer twice.
 """
 
-from policies.judge.refusal import is_refusal
+from policies.judge.refusal import declines_request, is_refusal
 from policies.judge.rulings import judge_gist, judge_summary
 from policies.judge.verdict import Verdict
 
-__all__ = ["Verdict", "is_refusal", "judge_gist", "judge_summary"]
+__all__ = ["Verdict", "declines_request", "is_refusal", "judge_gist", "judge_summary"]

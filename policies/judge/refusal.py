@@ -51,6 +51,8 @@ _LATE = re.compile(
     r"|(?:задержк|ожидани|опоздани)|[久迟遲][等到]|来晚|來晚|お待たせ|遅く|遅れ|기다리|늦"
 )
 """An apology for the time it took leads to a chapter, not away from one."""
+_REPLY_READ = 2_000
+"""Characters of a reply that are read: what declines is short, or says so first."""
 _FEW_LETTERS = 60
 _MOST_LABELS = 3
 _LABEL_REACH = 160
@@ -78,6 +80,18 @@ def is_refusal(text: str) -> bool:
     """
     said = _read(unwrap_frame(text, framed=False).prose)
     return _merely_talks(said) or _declines(said)
+
+
+def declines_request(reply: str) -> bool:
+    """Say whether a reply of a chat declines what was asked, before it tells anything else or while
+    it tells little.
+
+    Pure and total. Stricter than `is_refusal`: who chats speaks to the asker anyway, says no, is
+    sorry, comes to another subject. So it must name the request, or its help, beside the inability,
+    or report that something was blocked. Of 819 replies between friends (LoCoMo) `is_refusal` takes
+    36 for refusals of a chapter, and this none for one of a request.
+    """
+    return _declines(_read(reply[:_REPLY_READ]), in_chat=True)
 
 
 def is_safety_end(finish_reason: str | None) -> bool:
@@ -117,11 +131,14 @@ def _cut_labels(bare: str) -> str:
     return bare
 
 
-def _declines(read: list[_Said]) -> bool:
+def _declines(read: list[_Said], *, in_chat: bool = False) -> bool:
     opening = True
     mostly_talk = _letters(said for said in read if said.talk) * 2 >= _letters(read)
     for said in read:
-        if any(_refuses(said, voice, opening or mostly_talk) for voice in said.voices):
+        unopposed = opening or mostly_talk
+        if in_chat and not unopposed:
+            break
+        if any(_refuses(said, voice, unopposed, in_chat) for voice in said.voices):
             return True
         opening = opening and said.talk
     return False
@@ -139,13 +156,14 @@ def _merely_talks(read: list[_Said]) -> bool:
     return shown and denied and _letters(talk) * 2 >= total
 
 
-def _refuses(said: _Said, voice: Voice, unopposed: bool) -> bool:
-    """unopposed: nothing was told before, or little is told at all."""
+def _refuses(said: _Said, voice: Voice, unopposed: bool, in_chat: bool) -> bool:
+    """unopposed: nothing was told before, or little is told at all. in_chat: inability and another
+    subject say nothing by themselves."""
     text = said.text
     if voice.narrated.search(text):
         return False
     about_task = bool(voice.task.search(text))
-    if voice.first.search(text) and (unopposed or about_task):
+    if voice.first.search(text) and (about_task or (unopposed and not in_chat)):
         # A quotation beside somebody told about: his words, not the summarizer's.
         return not (QUOTE_MARK in text and (said.named or voice.third.search(text)))
     if not unopposed or said.named or voice.third.search(text):
@@ -153,7 +171,7 @@ def _refuses(said: _Said, voice: Voice, unopposed: bool) -> bool:
     return bool(
         (about_task and voice.bare.search(text))
         or voice.guard.search(text)
-        or voice.deflect.search(text)
+        or (not in_chat and voice.deflect.search(text))
     )
 
 

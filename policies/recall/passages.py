@@ -61,8 +61,8 @@ def select(
     """The best messages that fit, oldest first; each costs its text and line_chars, in characters.
 
     A message of more than a third of the budget, or of more than is left, gives its best passage.
-    Messages whose row numbers are in taken, and those that stand on another path, are passed over;
-    what scores a tenth of the best or less is left out.
+    Messages whose row numbers are in taken, those that stand on another path, and those that read
+    leaves out are passed over; what scores a tenth of the best or less is left out.
     """
     room = budget
     chosen: list[Chosen] = []
@@ -75,7 +75,10 @@ def select(
         batch = [one for one in waiting[at : at + step] if _may_fit(one, room - line_chars)]
         lines = read([one.depth for one in batch]) if batch else {}
         for one in batch:
-            made = _show(query, one, lines.get(one.depth), min(cap, room - line_chars), taken)
+            line = lines.get(one.depth)
+            if line is None:
+                continue  # however many are left out, the next one takes the place
+            made = _show(query, one, line, min(cap, room - line_chars), taken)
             if made is None:
                 missed += 1
                 continue
@@ -94,9 +97,9 @@ def _may_fit(one: Scored, room: int) -> bool:
 
 
 def _show(
-    query: Query, one: Scored, line: Line | None, limit: int, taken: Collection[int]
+    query: Query, one: Scored, line: Line, limit: int, taken: Collection[int]
 ) -> Chosen | None:
-    if line is None or not line.text or line.pk in taken:
+    if not line.text or line.pk in taken:
         return None
     if one.place is not None and one.place >> PK_AT != line.pk:
         return None

@@ -121,6 +121,23 @@ async def test_a_folded_line_stands_in_the_question_with_who_and_when(house: Hou
     )
 
 
+async def test_a_model_is_not_shown_that_it_declined(house: House) -> None:
+    """Every other reply was a refusal that holds the words of the question."""
+    refusal = "I'm sorry, but I can't help with that request about the brass key."
+    history: list[Say] = []
+    await talk(house, history, "Good morning.", FACT)
+    for at in range(4):
+        history.append(user(f"Request {at} about the key: {filler(at)}"))
+        house.local.answers.append(refusal)
+        await house.say(*history)
+        history.append(assistant(refusal))
+    await to_a_fold(house, history)
+    said = await talk(house, history, f"{QUESTION} And the request about the brass key?")
+    assert FACT in newest(said)
+    assert refusal not in newest(said)
+    assert ("assistant", refusal) in house.told(said.conversation)
+
+
 async def test_a_retry_a_swipe_and_a_restart_show_the_same(house: House) -> None:
     history = await told(house)
     said = await talk(house, history, QUESTION)

@@ -215,6 +215,131 @@ def test_lines_around_the_newest_message_end_with_it(store: Store) -> None:
     assert store.writing(check) == chatter(40)[38:]
 
 
+# -- replies that decline are no memory ---
+
+REFUSALS = {
+    "en": ("I'm sorry, but I can't help with that request.", "What of the request for help?"),
+    "es": ("Lo siento, pero no puedo ayudar con eso.", "¿Puedes ayudar con el faro?"),
+    "ja": ("申し訳ありませんが、そのご要望にはお応えできません。", "ご要望は何でしたか。"),
+    "ko": ("죄송하지만 그 요청은 도와드릴 수 없습니다.", "그 요청은 무엇이었나요?"),
+    "ru": ("Извините, но я не могу помочь с этим запросом.", "Что стало с тем запросом?"),
+    "zh": ("抱歉，我无法协助处理这个请求。", "那个请求怎么样了？"),
+}
+
+
+def refusing(
+    connection: Connection, refusal: str, told: str, at: int = 9
+) -> tuple[ConversationRow, Node]:
+    """Sixty lines of which each reply refuses, and one of the user says something."""
+    texts = [refusal if place % 2 else said for place, said in enumerate(chatter(60))]
+    texts[at - 1] = told
+    made, nodes = add_conversation(connection, talk(*texts))
+    search.index_path(connection, made.pk, nodes[-1].pk)
+    return made, nodes[-1]
+
+
+@pytest.mark.parametrize("language", REFUSALS)
+@pytest.mark.parametrize("floor", [True, False])
+def test_no_refusal_is_recalled_and_the_next_best_line_is(
+    store: Store, language: str, floor: bool
+) -> None:
+    """Thirty of them hold the words of the question; one line of the user does, too."""
+    refusal, question = REFUSALS[language]
+    told = f"{question.strip('¿?？。')}: {RING}"
+
+    def check(connection: Connection) -> list[Passage]:
+        made, head = refusing(connection, refusal, told)
+        asked = ask(made, head, f"{question} Who left the sapphire ring?", floor=floor)
+        return recall(connection, asked)
+
+    found = store.writing(check)
+    assert refusal not in {passage.text for passage in found}
+    assert told in {passage.text for passage in found if passage.hit}
+    assert {passage.role for passage in found} == {"user"}
+
+
+def test_what_only_refusals_say_is_not_relevant(store: Store) -> None:
+    """Two lines of a hundred are about the request, both declined: no other line is shown in their
+    place, nor for standing beside them."""
+    refusal, _ = REFUSALS["en"]
+
+    def check(connection: Connection) -> tuple[list[Passage], list[Passage]]:
+        texts = chatter(100)
+        texts[9] = texts[49] = refusal
+        made, nodes = add_conversation(connection, talk(*texts))
+        search.index_path(connection, made.pk, nodes[-1].pk)
+        asked = ask(made, nodes[-1], "Was that request of help, and which request?")
+        return recall(connection, asked), recall(connection, replace(asked, floor=False))
+
+    assert store.writing(check) == ([], [])
+
+
+def test_a_person_may_decline(store: Store) -> None:
+    refusal, _ = REFUSALS["en"]
+
+    def check(connection: Connection) -> list[Passage]:
+        made, head = told(connection, at=11, said=refusal)
+        return recall(connection, ask(made, head, "Who can't help with which request?"))
+
+    assert refusal in {passage.text for passage in store.writing(check)}
+
+
+def test_a_refusal_by_its_form_is_one(store: Store) -> None:
+    """A part of OpenAI's, whatever it says; a part of text is read."""
+
+    def check(connection: Connection) -> list[str]:
+        lines = talk(*chatter(40))
+        lines[9]["content"] = [{"type": "refusal", "refusal": "The sapphire ring: better not."}]
+        lines[19]["content"] = [{"type": "text", "text": RING}]
+        made, nodes = add_conversation(connection, lines)
+        search.index_path(connection, made.pk, nodes[-1].pk)
+        found = recall(connection, ask(made, nodes[-1], "Who left me the sapphire ring?"))
+        return [passage.text for passage in found if passage.hit]
+
+    assert store.writing(check) == [RING]
+
+
+def test_a_part_of_a_long_reply_that_declines_is_left_out(store: Store) -> None:
+    refusal = "I'm sorry, but I can't help with that request of a sapphire ring."
+    long = "We spoke of soup.\n" * 200
+
+    def check(connection: Connection, said: str) -> list[str]:
+        made, head = told(connection, said=said)
+        asked = ask(made, head, "Who left the request of a sapphire ring?", budget=500)
+        return [passage.text for passage in recall(connection, asked) if passage.hit]
+
+    assert store.writing(check, long + f"{RING}\n" + long)[0].count(RING) == 1
+    assert store.writing(check, f"{refusal}\n" + long) == []
+    sole = "x" * 100 + "\n"
+    assert store.writing(check, sole * 40 + refusal + "\n" + sole * 40) == []
+
+
+def test_lines_around_one_hold_no_refusal_but_the_one_asked_for(store: Store) -> None:
+    refusal, _ = REFUSALS["en"]
+
+    def check(connection: Connection) -> list[list[int]]:
+        _, head = refusing(connection, refusal, RING)
+        sides = {"before": 2, "after": 2, "border": 40, "budget": 2_000}
+        return [[p.depth for p in expand(connection, head, at, **sides)] for at in (9, 10)]
+
+    assert store.writing(check) == [[7, 9, 11], [9, 10, 11]]
+
+
+def test_the_transcript_and_the_index_keep_what_was_declined(store: Store) -> None:
+    refusal, question = REFUSALS["en"]
+
+    def check(connection: Connection) -> None:
+        made, head = refusing(connection, refusal, RING)
+        before = search.find_index(connection, made.pk)
+        recall(connection, ask(made, head, question))
+        assert search.find_index(connection, made.pk) == before
+        assert before is not None and before.messages == 60
+        kept = search.read_stretch(connection, head.pk, 1, 60)
+        assert sum(refusal in row.raw for row in kept) == 30
+
+    store.writing(check)
+
+
 def test_a_search_reads_no_more_of_a_long_conversation(store: Store) -> None:
     """Statements of one search, those inside of the index included: three times the messages."""
 

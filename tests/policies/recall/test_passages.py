@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +181,19 @@ def test_the_laws_of_a_selection(
         assert one.pk == FIRST_PK + one.depth
         assert one.text in whole
         assert one.whole is (one.text == whole)
+
+
+def test_however_many_lines_are_left_out_the_next_one_takes_the_place() -> None:
+    """Thirty lines hold the word; the reader gives the oldest of them alone."""
+    shelf = Shelf(
+        chat(*(f"The sapphire, line {at}." for at in range(30)), *("Soup." for _ in "ab"))
+    )
+    query = build_query("Where is the sapphire?")
+    ranking = shelf.rank("Where is the sapphire?", neighbours=False)
+
+    def read(depths: Sequence[int]) -> Mapping[int, Line]:
+        return {depth: line for depth, line in shelf.get(depths).items() if depth == 1}
+
+    found = select(query, ranking, read, budget=1_500, line_chars=30)
+    assert [one.depth for one in found] == [1]
+    assert sorted(shelf.read) == list(range(1, 31))
