@@ -14,7 +14,8 @@ from typing import Any
 
 from gateway.clock import iso
 from gateway.settings import Settings
-from gateway.store.backups import FOLDER, list_backups, open_file
+from gateway.store.backups import FOLDER, list_backups
+from gateway.store.copies import open_file
 
 Finding = dict[str, Any]
 

@@ -30,7 +30,6 @@ from gateway.store.ledger_rows import Path
 from gateway.store.memory_report import gist_id
 from gateway.store.message_ids import message_ids
 from gateway.store.profile import ProfileRow, rows_by_pk
-from gateway.store.shown import folds_showing
 from gateway.store.transcript import ConversationRow, conversations, node_by_pk
 from gateway.store.wipes import tell_of_emptied
 from policies.schema import Policy, PolicyFile
@@ -364,8 +363,7 @@ def delete_fact(connection: Connection, fact: ProfileRow, now_ms: int, *, now: b
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == fact.owner_pk)
     pks = profile_edits.chain_of(connection, fact)
     if now:
-        showing = folds_showing(connection, owned, "profile", pks)
-        documents.ask_anew(connection, {one.conversation_pk for one in showing})
+        documents.ask_anew_showing(connection, owned, "profile", pks)
     for row in rows_by_pk(connection, pks):
         if ledger_edits.delete_told(connection, row, now_ms) and now and row.conversation_pk:
             documents.ask_anew(connection, [row.conversation_pk])

@@ -6,7 +6,6 @@ from sqlalchemy import Connection, select
 
 from gateway.flows.views import ViewCache
 from gateway.store import documents, profile_edits
-from gateway.store.shown import folds_showing
 from gateway.store.transcript import ConversationRow, conversations
 from gateway.store.wipes import tell_of_emptied
 
@@ -39,5 +38,4 @@ def withdraw_facts(connection: Connection, conversation: ConversationRow) -> Non
     owned = select(conversations.c.pk).where(
         conversations.c.owner_pk == conversation.owner_pk, conversations.c.pk != conversation.pk
     )
-    showing = folds_showing(connection, owned, "profile", pks)
-    documents.ask_anew(connection, {one.conversation_pk for one in showing})
+    documents.ask_anew_showing(connection, owned, "profile", pks)

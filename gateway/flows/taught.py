@@ -17,7 +17,6 @@ from gateway.store.profile_ties import (
     reword_memories,
     withdraw_memories,
 )
-from gateway.store.shown import folds_showing
 from gateway.store.transcript import conversations
 
 Ledger = Sequence[tuple[EntryRow, Sequence[MarkRow]]]
@@ -88,8 +87,7 @@ def _renew_others(connection: Connection, hand: Hand, changed: Sequence[ProfileR
     if changed and hand.now:
         owner = conversations.c.owner_pk == hand.conversation.owner_pk
         owned = select(conversations.c.pk).where(owner)
-        showing = folds_showing(connection, owned, "profile", [fact.pk for fact in changed])
-        documents.ask_anew(connection, {one.conversation_pk for one in showing})
+        documents.ask_anew_showing(connection, owned, "profile", [fact.pk for fact in changed])
 
 
 def bring_back(

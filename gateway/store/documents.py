@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Select,
     bindparam,
     delete,
     func,
@@ -28,7 +29,7 @@ from gateway.policy_file import PolicyDocument
 from gateway.store.fold_rows import folds
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
-from gateway.store.shown import pks_shown
+from gateway.store.shown import folds_showing, pks_shown
 from gateway.store.tables.memory import Document
 from gateway.store.transcript import conversations
 from gateway.store.wipes import tell_of_emptied
@@ -145,13 +146,14 @@ def remove_document(
             tell_of_emptied(connection, now_ms)
 
 
-def purge_removed(connection: Connection, conversation_pk: int) -> int:
-    """Delete the removed documents that no view shows any more; how many there were. Where none
-    waits it costs one look by an index."""
-    waiting = [row[0] for row in _REMOVED.all(connection, conversation=conversation_pk)]
+def purge_removed(connection: Connection, conversation_pk: int, *, at_once: bool = False) -> int:
+    """Delete the removed documents that no view shows any more, or all; how many there were. Where
+    none waits it costs one look by an index."""
+    waiting = {row[0] for row in _REMOVED.all(connection, conversation=conversation_pk)}
     if not waiting:
         return 0
-    gone = set(waiting) - pks_shown(connection, [conversation_pk], "documents", waiting)
+    chat = [conversation_pk]
+    gone = waiting if at_once else waiting - pks_shown(connection, chat, "documents", waiting)
     connection.execute(delete(documents).where(documents.c.pk.in_(list(gone))))
     return len(gone)
 
@@ -164,6 +166,18 @@ def ask_anew(connection: Connection, conversation_pks: Collection[int]) -> None:
         .where(conversations.c.pk.in_(list(conversation_pks)))
         .values(renew_after=newest)
     )
+
+
+def ask_anew_showing(
+    connection: Connection,
+    conversation_pks: Select[tuple[int]] | Collection[int],
+    kind: str,
+    pks: Collection[int],
+) -> None:
+    """The same of those of these conversations a view of which, in force, shows one of these rows
+    of a kind (`profile`, `documents`, …)."""
+    showing = folds_showing(connection, conversation_pks, kind, pks)
+    ask_anew(connection, {one.conversation_pk for one in showing})
 
 
 def keep_policy_documents(

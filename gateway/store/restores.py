@@ -22,14 +22,13 @@ from gateway.errors import Conflict, StorageFailed
 from gateway.store.backups import (
     Manifest,
     check_copy,
-    open_file,
     partial_of,
     read_manifest,
-    remove_database,
     sweep,
     sync_file,
     telling,
 )
+from gateway.store.copies import open_file, remove_database
 from gateway.store.deletions import Deletions, read_deletions
 from gateway.store.engine import Store
 from gateway.store.migrations import HEAD

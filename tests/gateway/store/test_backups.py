@@ -12,9 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, select, update
 
 from gateway.errors import Conflict, NotFound, StorageFailed
-from gateway.store import backups
+from gateway.store import backups, documents
 from gateway.store.backups import (
     DAY_MS,
     list_backups,
@@ -27,6 +28,7 @@ from gateway.store.backups import (
 from gateway.store.conversations import delete_conversation
 from gateway.store.engine import Store
 from gateway.store.migrations import HEAD
+from gateway.store.transcript import conversations
 from tests.gateway.house import user
 from tests.gateway.seeds import NOW, add_conversation, add_memory, talk
 
@@ -178,7 +180,9 @@ def _converse(connection: object) -> None:
 
 
 KILLED_AT = (
-    "_copy",
+    "copy_database",
+    "empty_copy",
+    "pack_copy",
     "check_copy",
     "sync_file",
     "digest_file",
@@ -204,12 +208,20 @@ backups.make_backup(Path(source), Path(target), now_ms=1_700_000_000_000)
 """
 
 
+def _leave_waiting(connection: Connection) -> None:
+    """A removed document: the copy is emptied of it and packed."""
+    (pk,) = connection.execute(select(conversations.c.pk)).scalars()
+    documents.put_document(connection, pk, "規則.md", "灯台", NOW)
+    connection.execute(update(documents.documents).values(removed_ms=NOW))
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", KILLED_AT)
 def test_a_kill_leaves_no_half(store: Store, tmp_path: Path, step: str, when: str) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     target = folder / "copy.db"
+    store.writing(_leave_waiting)
     child = [sys.executable, "-c", _KILLED, step, when, str(store.path), str(target)]
     assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
     whole = (step, when) == ("_give_names", "after")
