@@ -12,18 +12,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from gateway.store.profile import (
     Moment,
     ProfileRow,
-    all_of,
     end_facts,
     profile_facts,
     rows_by_pk,
     told_at,
     words_of,
 )
+
+_AT_ONCE = 500
 
 
 def chains_holding(
@@ -33,7 +34,16 @@ def chains_holding(
     to what gave way first."""
     if not pks:
         return []
-    return _chains(all_of(connection, owner_pk), set(pks))
+    links = select(profile_facts.c.pk, profile_facts.c.replaces_pk)
+    rows = connection.execute(links.where(profile_facts.c.owner_pk == owner_pk))
+    chains = _chains({row.pk: row.replaces_pk for row in rows}, pks)
+    wanted = [pk for chain in chains for pk in chain]
+    by_pk = {
+        row.pk: row
+        for at in range(0, len(wanted), _AT_ONCE)
+        for row in rows_by_pk(connection, wanted[at : at + _AT_ONCE])
+    }
+    return [[by_pk[pk] for pk in chain] for chain in chains]
 
 
 def settle(connection: Connection, chain: Sequence[ProfileRow]) -> ProfileRow | None:
@@ -140,39 +150,38 @@ def _outdates(newer: ProfileRow, older: ProfileRow) -> bool:
     return newer.state != "deleted" or newer.source != older.source
 
 
-def _chains(rows: Sequence[ProfileRow], pks: Collection[int]) -> list[list[ProfileRow]]:
-    """These facts, each once with those that it is linked to, the chain of the newest fact first.
-    Where two took the place of one, the newer comes first."""
-    by_pk = {row.pk: row for row in rows}
+def _chains(links: Mapping[int, int | None], pks: Collection[int]) -> list[list[int]]:
+    """Of facts by what each took the place of, those that are linked to one of these, chain by
+    chain. Where two took the place of one, the newer comes first."""
     above: dict[int, list[int]] = {}
-    for row in rows:
-        if row.replaces_pk in by_pk:
-            above.setdefault(row.replaces_pk or 0, []).append(row.pk)
-    found, seen = list[set[int]](), set[int]()
-    for row in rows:
-        if row.pk in pks and row.pk not in seen:
-            found.append(_linked(row, by_pk, above))
-            seen |= found[-1]
-    found.sort(key=max, reverse=True)
-    return [[by_pk[pk] for pk in _in_order(linked, by_pk, above)] for linked in found]
+    for pk, behind in links.items():
+        if behind in links:
+            above.setdefault(behind or 0, []).append(pk)
+    found, seen = [], set[int]()
+    for pk in sorted(links.keys() & set(pks), reverse=True):
+        if pk not in seen:
+            linked = _linked(pk, links, above)
+            seen |= linked
+            found.append(_in_order(linked, links, above))
+    return found
 
 
 def _linked(
-    row: ProfileRow, by_pk: Mapping[int, ProfileRow], above: Mapping[int, Sequence[int]]
+    pk: int, links: Mapping[int, int | None], above: Mapping[int, Sequence[int]]
 ) -> set[int]:
-    found, fresh = {row.pk}, [row.pk]
+    found, fresh = {pk}, [pk]
     while fresh:
-        at = by_pk[fresh.pop()]
-        beside = [*above.get(at.pk, ())]
-        if at.replaces_pk in by_pk:
-            beside.append(at.replaces_pk or 0)
-        fresh += [pk for pk in beside if pk not in found]
+        at = fresh.pop()
+        beside = [*above.get(at, ())]
+        if (behind := links[at]) is not None and behind in links:
+            beside.append(behind)
+        fresh += [each for each in beside if each not in found]
         found.update(beside)
     return found
 
 
 def _in_order(
-    pks: Collection[int], by_pk: Mapping[int, ProfileRow], above: Mapping[int, Sequence[int]]
+    pks: Collection[int], links: Mapping[int, int | None], above: Mapping[int, Sequence[int]]
 ) -> list[int]:
     waits = {pk: len(above.get(pk, ())) for pk in pks}
     ready = [-pk for pk in pks if not waits[pk]]
@@ -180,7 +189,7 @@ def _in_order(
     order: list[int] = []
     while ready:
         order.append(-heappop(ready))
-        below = by_pk[order[-1]].replaces_pk
+        below = links[order[-1]]
         if below in waits:
             waits[below] -= 1
             if not waits[below]:

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from gateway.store import ledger
 from gateway.store.ledger_rows import ENTRY_COLUMNS, EntryRow, entries, marks
 from gateway.store.profile import (
     COLUMNS,
     ProfileRow,
-    comparable,
     end_facts,
     fold_text,
     one_line,
@@ -45,9 +44,7 @@ def memories_of(
     content = connection.execute(
         select(messages.c.content).where(messages.c.pk == entry.source_pk)
     ).scalar()
-    told = [
-        row for row in _taught_in(connection, conversation_pk) if source_content(row) == content
-    ]
+    told = _taught_in(connection, conversation_pk, profile_facts.c.source.startswith(f"{content}:"))
     return _closest(told, lambda row, test: any(test(row, w.text, w.about) for w in wordings))
 
 
@@ -158,7 +155,7 @@ def bring_back_memories(
         connection.execute(emptied.values(**words))
     back = [row.pk for row in found[:1]] + [row.pk for row in found[1:] if row.text]
     end_facts(connection, back, "replaced", deleted_ms)
-    _join_same(connection, rows_by_pk(connection, back[:1])[0])
+    _join_same(connection, rows_by_pk(connection, back[:1])[0], deleted_ms)
     stands = settle_all(connection, found[0].owner_pk, back)
     return [row.id for row in found if row.pk in stands]
 
@@ -166,20 +163,21 @@ def bring_back_memories(
 def _with_retold(connection: Connection, told: Sequence[ProfileRow]) -> list[ProfileRow]:
     """These facts, and what the same conversation told in the same words once more, where its
     ledger holds both as one."""
-    pks, learned = {row.pk for row in told}, {_learned(row) for row in told}
-    again = [
-        row
-        for row in (_taught_in(connection, told[0].conversation_pk) if told else ())
-        if row.pk not in pks and _learned(row) in learned
-    ]
+    pks, again = {row.pk for row in told}, []
+    for words in {_learned(row) for row in told}:
+        same = profile_facts.c.source.endswith(f":{words}")
+        again += _taught_in(connection, told[0].conversation_pk, same)
+    again = [row for row in again if row.pk not in pks]
     return [*told, *(row for row in again if not _closest_entries(connection, row))]
 
 
-def _taught_in(connection: Connection, conversation_pk: int | None) -> list[ProfileRow]:
-    """What a conversation taught, whatever became of it, newest first."""
+def _taught_in(
+    connection: Connection, conversation_pk: int | None, where: ColumnElement[bool]
+) -> list[ProfileRow]:
+    """Of what a conversation taught, whatever became of it, newest first."""
     rows = connection.execute(
         select(*COLUMNS)
-        .where(profile_facts.c.conversation_pk == conversation_pk)
+        .where(profile_facts.c.conversation_pk == conversation_pk, where)
         .order_by(profile_facts.c.pk.desc())
     )
     return [record(ProfileRow, row) for row in rows]
@@ -190,16 +188,23 @@ def _learned(row: ProfileRow) -> str:
     return (row.source or "").rpartition(":")[2]
 
 
-def _join_same(connection: Connection, fact: ProfileRow) -> None:
+def _join_same(connection: Connection, fact: ProfileRow, deleted_ms: int) -> None:
     """Put a fact that comes back into the chain of what was told, or written, about the same while
     it was deleted, as if it had never been away."""
     (own,) = chains_holding(connection, fact.owner_pk, [fact.pk])
     if any(row.state == "active" for row in own):
         return
+    since = connection.execute(
+        select(*COLUMNS)
+        .where(
+            profile_facts.c.owner_pk == fact.owner_pk,
+            profile_facts.c.state == "active",
+            profile_facts.c.created_ms >= deleted_ms,
+        )
+        .order_by(profile_facts.c.pk.desc())
+    )
     others = [
-        row
-        for row in comparable(connection, fact.owner_pk)
-        if row.state == "active" and takes_place_of(row, fact)
+        row for row in (record(ProfileRow, row) for row in since) if takes_place_of(row, fact)
     ]
     apart = private_among(connection, {row.conversation_pk or 0 for row in [fact, *others]})
     for other in others:
