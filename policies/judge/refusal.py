@@ -53,6 +53,17 @@ _LATE = re.compile(
 """An apology for the time it took leads to a chapter, not away from one."""
 _REPLY_READ = 2_000
 """Characters of a reply that are read: what declines is short, or says so first."""
+_DENIALS = (
+    *("n't", "not", "cant ", "wont ", "unable", "unwill", "declin", "refus", "refrain", "abst"),
+    *("withh", "rather", "prohib", "forbid", "restr", "prevent", "block", "beyond", "outside"),
+    *("against", "viol", "filt", "flag", "remov", "redact", "reject", "polic", "polit"),
+    *("guideline", "directri", "norma", "deni", "deneg", "nieg", "rechaz", "bloque", "impid"),
+    *("no p", "no d", "no m", "no e", "no s", "no v", "no t", "no l", "no c", "no r", "no h"),
+    *("omit", "fuera", "safety", "suppress", "inap", "explicit", "pass on", "exce", "impos", "neg"),
+)
+"""One of these stands in what a reply in Latin letters declines with. To look costs 5 us where the
+rule costs 150, and five replies of six hold none."""
+_UNLATIN = re.compile("[\u0400-\u052f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _FEW_LETTERS = 60
 _MOST_LABELS = 3
 _LABEL_REACH = 160
@@ -91,7 +102,11 @@ def declines_request(reply: str) -> bool:
     or report that something was blocked. Of 819 replies between friends (LoCoMo) `is_refusal` takes
     36 for refusals of a chapter, and this none for one of a request.
     """
-    return _declines(_read(reply[:_REPLY_READ]), in_chat=True)
+    head = reply[:_REPLY_READ]
+    folded = fold(head)
+    if not any(map(folded.__contains__, _DENIALS)) and not _UNLATIN.search(folded):
+        return False
+    return _declines(_read(head), in_chat=True)
 
 
 def is_safety_end(finish_reason: str | None) -> bool:

@@ -66,6 +66,15 @@ def test_it_is_stricter_than_the_rule_for_chapters() -> None:
     assert len([text for text in tellings if declines_request(text)]) <= 1
 
 
+def test_a_look_at_its_letters_loses_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies in Latin letters that hold no word of denial are read no further."""
+    texts = [row["text"] for half in ("dev", "held") for row in read_texts(f"refusals_{half}")]
+    texts += DECLINED
+    quick = [text for text in texts if declines_request(text)]
+    monkeypatch.setattr("policies.judge.refusal._DENIALS", ("",))
+    assert [text for text in texts if declines_request(text)] == quick
+
+
 def test_of_a_long_reply_the_beginning_counts() -> None:
     story = "The ferry left at dawn with the lamps still lit. " * 100
     assert not declines_request(story + DECLINED[0])
