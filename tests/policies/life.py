@@ -66,21 +66,30 @@ class Life:
         self.turn += 1
         self._bring_texts()
         self.say(user, opens=True)
-        plan = plan_fold(self.limits, self.state())
-        while major := plan_gist_stand_in(self.limits, self.state(), plan):
-            self.condensed += 1
-            self.gist = GistState(major.covers_to, self.limits.gist_length)
-            self.gist_due = None
-            plan = plan_fold(self.limits, self.state())
         common = self.prompts[-1] if self.prompts else 0
-        if plan:
-            common = self._apply(plan)
+        before, plan = self.state().total, self._plan()
+        while plan:
+            common = min(common, self._apply(plan))
+            after = self.state().total
+            # As the gateway does: what was folded just now may have to be condensed at once.
+            if not self.limits.ceiling <= after < before:
+                break
+            before, plan = after, self._plan()
         sent = self.state()
         self.prompts.append(sent.total)
         self.reread += sent.total - common
         self.say(reply, opens=False)
         self._upkeep(self.wait if wait is None else wait)
         return sent
+
+    def _plan(self) -> Fold | None:
+        plan = plan_fold(self.limits, self.state())
+        while major := plan_gist_stand_in(self.limits, self.state(), plan):
+            self.condensed += 1
+            self.gist = GistState(major.covers_to, self.limits.gist_length)
+            self.gist_due = None
+            plan = plan_fold(self.limits, self.state())
+        return plan
 
     def _bring_texts(self) -> None:
         length = self.limits.length if self.written is None else self.written
