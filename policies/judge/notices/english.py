@@ -175,7 +175,7 @@ ENGLISH = Notice(
     everyday=re.compile(
         r"chapters?|record(?:s|ed|ings?)?|accounts?(?: of)?|text|report|content|descri\w+"
         r"|document\w*|detailed|elaborated|reproduced|narrat\w*|recount\w*|produc\w+|generat\w+|compos\w+"
-        r"|chronicler|excerpts?|transcripts?|passages?.*|omit\w*|left out|leave out|withh[eo]ld\w*"
+        r"|excerpts?|transcripts?|passages?.*|omit\w*|left out|leave out|withh[eo]ld\w*"
         r"|redact\w*|remov\w+|exclud\w+|skipp?\w*|censor\w*|filtered|blocked|deleted|flagged"
         r"|unavailable|not .+|given|provided|offered|made|included"
     ),

@@ -116,7 +116,7 @@ SPANISH = Notice(
     left=bare(_LEFT),
     everyday=re.compile(
         r"capitulos?|relat\w+|narr\w+|registr\w+|descri\w+|detalles?|texto|gener|escrib|produzc"
-        r"|redact|cronista|archivista|escriba|recopilador|registrador|fragmentos?|pasajes?.*"
+        r"|redact|escriba|fragmentos?|pasajes?.*"
         r"|transcripcion\w*|extractos?|omit\w+|filtrad\w+|suprim\w+|eliminad\w+|excluid\w+"
         r"|retirad\w+|ocultad\w+|censurad\w+|no (?:se|fueron|fue) .+|(?:dej|queda)\w* fuera"
     ),
