@@ -10,7 +10,8 @@ move those figures, long before it shows in the words.
 2. Its log-probability must be that of the quiet server, but for TOLERANCE, and over the reply but
    for MEAN_TOLERANCE.
 3. The prompt must have as many tokens.
-4. No name of another conversation may stand in it.
+4. No name of another conversation may stand in it, unless its own messages hold it: towns are
+   made of the same syllables.
 A token that is part of a letter ends the comparison: a stream tells it otherwise than a whole
 answer does.
 
@@ -113,7 +114,8 @@ def _swap(reply: Reply, other: Reply) -> Reply:
 
 
 def _find_mark(reply: Reply, marks: Collection[str]) -> str | None:
-    found = [mark for mark in marks if mark != reply.mark and mark in reply.text]
+    own = " ".join([reply.mark, *(message["content"] for message in reply.messages)])
+    found = [mark for mark in marks if mark in reply.text and mark not in own]
     return f"names {found[0]}" if found else None
 
 

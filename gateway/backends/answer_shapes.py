@@ -31,10 +31,13 @@ def read_together(events: Sequence[tuple[str, bytes]]) -> list[Any]:
 
 
 def plain_text(parsed: Any) -> str | None:
-    """The text of a chunk that is plain and brings no figures, as nearly all are; else None."""
+    """The text of a chunk that is plain and brings nothing beside it (no figures, no
+    log-probabilities), as nearly all are; else None."""
     if is_plain(parsed) and "usage" not in parsed and "timings" not in parsed:
-        text: str = parsed["choices"][0]["delta"]["content"]
-        return text
+        choice = parsed["choices"][0]
+        if not choice.get("logprobs"):
+            text: str = choice["delta"]["content"]
+            return text
     return None
 
 

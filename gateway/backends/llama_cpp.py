@@ -157,7 +157,7 @@ class LlamaCpp:
         try:
             async with aclosing(self._batches(call, gather=True)) as batches:
                 async for chunks in batches:
-                    _collect(builder, chunks)
+                    collect(builder, chunks)
         except UpstreamFault as fault:
             if fault.partial:
                 fault.received = builder.completion()
@@ -274,7 +274,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _collect(builder: ReplyBuilder, chunks: Sequence[Chunk]) -> None:
+def collect(builder: ReplyBuilder, chunks: Sequence[Chunk]) -> None:
     """Feed chunks that came together, runs of mere text at one go."""
     texts: list[str] = []
     for chunk in chunks:

@@ -6,10 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.backends.answer_shapes import is_plain, plain_text, read_together
 from gateway.backends.answers import AnswerReader
 from gateway.backends.events import DATA, ERROR
+from gateway.backends.llama_cpp import collect
+from gateway.wire.json_text import dump_bytes
+from gateway.wire.replies import ReplyBuilder
 
 
 def piece(content: str, **more: Any) -> dict[str, Any]:
@@ -66,3 +71,51 @@ def test_an_answer_in_one_read_gives_the_chunks_of_one_in_many() -> None:
     assert [chunk.parsed for chunk in together] == [chunk.parsed for chunk in apart]
     assert [chunk.text for chunk in together] == [chunk.text for chunk in apart]
     assert whole.done and cut.done and whole.fault is None
+
+
+def logprob(token: str) -> dict[str, Any]:
+    return {"content": [{"token": token, "logprob": -0.5, "bytes": list(token.encode())}]}
+
+
+beside_text = st.sampled_from(
+    [
+        {},
+        {"logprobs": None},
+        {"logprobs": logprob("灯")},
+        {"logprobs": {"content": []}},
+        {"logprobs": {"content": None, "refusal": []}},
+        {"stop_reason": None},
+    ]
+)
+deltas = st.one_of(
+    st.builds(lambda text: {"content": text}, st.sampled_from(["灯", "台", " ", "x", ""])),
+    st.just({"reasoning_content": "hm"}),
+    st.just({"content": "y", "role": "assistant"}),
+)
+figures = st.sampled_from([{}, {}, {}, {"timings": {"predicted_n": 3}}, {"usage": None}])
+
+
+@st.composite
+def chunks_of_an_answer(draw: st.DrawFn) -> list[dict[str, Any]]:
+    head = piece("")
+    head["choices"][0]["delta"] = {"role": "assistant", "content": "A"}
+    said = []
+    for _ in range(draw(st.integers(0, 8))):
+        said.append(piece("", **draw(figures)))
+        said[-1]["choices"][0] |= {"delta": draw(deltas), **draw(beside_text)}
+    end = piece("", usage={"completion_tokens": 5})
+    end["choices"][0] |= {"delta": {}, "finish_reason": "stop"}
+    return [head, *said, end]
+
+
+@given(chunks_of_an_answer(), st.integers(1, 400))
+def test_a_whole_answer_is_all_that_its_chunks_say(said: list[dict[str, Any]], step: int) -> None:
+    """Text, thinking, log-probabilities and figures, however the network cut the bytes."""
+    data = b"".join(b"data: " + dump_bytes(one) + b"\n\n" for one in said) + b"data: [DONE]\n\n"
+    reader, built, one_by_one = AnswerReader("m"), ReplyBuilder(), ReplyBuilder()
+    for at in range(0, len(data), step):
+        collect(built, reader.feed(data[at : at + step]))
+    for one in said:
+        one_by_one.feed(one)
+    assert reader.fault is None and reader.done
+    assert built.completion() == one_by_one.completion()
