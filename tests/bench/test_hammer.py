@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,6 +101,8 @@ def test_the_name_of_another_is_foreign_and_ones_own_is_not() -> None:
     said = reply(("Ada and Bob", -0.1))
     assert _find_mark(said, {"Ada"}) is None
     assert _find_mark(said, {"Ada", "Bob"}) == "names Bob"
+    in_town = replace(said, messages=({"role": "user", "content": "Ada lives in Bob."},))
+    assert _find_mark(in_town, {"Ada", "Bob"}) is None
 
 
 def test_a_control_is_a_reply_over_anothers_history() -> None:
