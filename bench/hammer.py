@@ -181,7 +181,7 @@ async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any
 
 def _tokens(chunk: dict[str, Any]) -> list[Token]:
     return [
-        Token(bytes(one["bytes"]), one["logprob"])
+        Token(bytes(one["bytes"]), one["logprob"], one["id"])
         for choice in chunk["choices"]
         for one in (choice.get("logprobs") or {}).get("content") or ()
     ]

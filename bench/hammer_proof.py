@@ -41,10 +41,11 @@ _ALTERNATIVES = 5
 
 
 class Token(NamedTuple):
-    """A token of a reply and its natural log-probability."""
+    """A token of a reply, its natural log-probability, and its number in the vocabulary."""
 
     bytes: bytes
     logprob: float
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _find_mark(reply: Reply, marks: Collection[str]) -> str | None:
 async def _compare(quiet: _Quiet, reply: Reply, proof: Proof) -> str | None:
     """What is wrong with a reply, None where nothing is: then its figures go into the proof."""
     prompt = await quiet.render(reply.messages)
-    said = b""
+    said: list[int] = []
     weighed: list[_Weighed] = []
     expected: list[dict[str, Any]] = []
     for place, token in enumerate(reply.tokens):
@@ -138,7 +139,7 @@ async def _compare(quiet: _Quiet, reply: Reply, proof: Proof) -> str | None:
         if isinstance(found, str):
             return f"token {place} {found}"
         weighed.append(found)
-        said += token.bytes
+        said.append(token.id)
         if not found.is_first:
             expected = []
     return _sum_up(weighed, proof)
@@ -188,10 +189,11 @@ class _Quiet:
         prompt: str = answer["prompt"]
         return prompt
 
-    async def go_on(self, prompt: str, said: bytes, count: int) -> dict[str, Any]:
-        """The next tokens behind a prompt and the beginning of its reply, with alternatives."""
+    async def go_on(self, prompt: str, said: Sequence[int], count: int) -> dict[str, Any]:
+        """The next tokens behind a prompt and the beginning of its reply, with alternatives. said:
+        by number, for the same letters may be cut into other tokens."""
         body = {
-            "prompt": prompt + said.decode(errors="replace"),
+            "prompt": [prompt, *said] if said else prompt,
             "n_predict": count,
             "n_probs": _ALTERNATIVES,
             "temperature": 0,

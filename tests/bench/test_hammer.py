@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,9 +30,10 @@ class Quiet:
     async def render(self, messages: Any) -> str:
         return PROMPT
 
-    async def go_on(self, prompt: str, said: bytes, count: int) -> dict[str, Any]:
-        self.asked.append((said.decode(), count))
-        says = self.after.get(said.decode(), self.says)
+    async def go_on(self, prompt: str, said: Sequence[int], count: int) -> dict[str, Any]:
+        words = "".join(WORDS[number] for number in said)
+        self.asked.append((words, count))
+        says = self.after.get(words, self.says)
         told = [
             {
                 "top_logprobs": [
@@ -44,8 +46,18 @@ class Quiet:
         return {"completion_probabilities": told[:count], "tokens_evaluated": self.tokens}
 
 
+WORDS: list[str] = []
+"""The vocabulary: a word's number is its place."""
+
+
+def number_of(word: str) -> int:
+    if word not in WORDS:
+        WORDS.append(word)
+    return WORDS.index(word)
+
+
 def reply(*tokens: tuple[str, float], mark: str = "Ada", prompt_tokens: int = 9) -> Reply:
-    said = tuple(Token(text.encode(), figure) for text, figure in tokens)
+    said = tuple(Token(text.encode(), figure, number_of(text)) for text, figure in tokens)
     return Reply(mark, ({"role": "user", "content": "I am Ada."},), said, prompt_tokens)
 
 
