@@ -99,7 +99,10 @@ def _read_time(text: str) -> int:
     read = datetime.fromisoformat(text)
     if read.tzinfo is None:
         raise ValueError("a time without its zone")
-    return round(read.timestamp() * 1_000)
+    try:
+        return round(read.astimezone(UTC).timestamp() * 1_000)
+    except OverflowError as error:
+        raise ValueError("a time that is in no calendar") from error
 
 
 def manifest_path(path: Path) -> Path:

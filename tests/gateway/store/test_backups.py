@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import stat
@@ -290,3 +291,15 @@ def test_what_is_no_manifest(store: Store, tmp_path: Path) -> None:
         assert (only.path, only.manifest) == (target, None)
         assert prune(tmp_path, now_ms=NOW + 999 * DAY_MS) == []
     store.close()
+
+
+@pytest.mark.parametrize("expires", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_no_calendar_holds_makes_no_manifest(
+    tmp_path: Path, store: Store, expires: str
+) -> None:
+    target = tmp_path / "copy.db"
+    make_backup(store.path, target, now_ms=NOW, expires_ms=7 * DAY_MS)
+    told = json.loads(manifest_path(target).read_text())
+    manifest_path(target).write_text(json.dumps({**told, "expires": expires}))
+    with pytest.raises(NotFound, match="is no manifest"):
+        read_manifest(target)
