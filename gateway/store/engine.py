@@ -82,9 +82,10 @@ def _on_connect(synchronous: str, cache_kb: int) -> Callable[[sqlite3.Connection
     return prepare
 
 
-def _on_begin(statement: str) -> Callable[[Connection], None]:
-    prepared = Prepared(text(statement))
+_BEGIN, _COMMIT = Prepared(text("BEGIN IMMEDIATE")), Prepared(text("COMMIT"))
 
+
+def _on_begin(prepared: Prepared) -> Callable[[Connection], None]:
     def begin(connection: Connection) -> None:
         prepared.run(connection)
 
@@ -122,7 +123,7 @@ def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> 
     )
     cache_kb = WRITER_CACHE_KB if write else READER_CACHE_KB
     event.listen(engine, "connect", _on_connect(synchronous, cache_kb))
-    event.listen(engine, "begin", _on_begin("BEGIN IMMEDIATE" if write else "BEGIN"))
+    event.listen(engine, "begin", _on_begin(_BEGIN if write else Prepared(text("BEGIN"))))
     return engine
 
 
@@ -239,15 +240,20 @@ class Store:
     @contextmanager
     def _held_transaction(self) -> Iterator[Connection]:
         """As _transaction, on a connection that is kept: taking one from the pool and giving it
-        back costs as much as a turn's statements. After any error it is given back."""
+        back costs as much as a turn's statements. SQLAlchemy's transaction stays open on it, which
+        costs more to begin and to end than SQLite's own. After any error it is given back."""
         with _telling():
             connection = self._held or self._writer.connect()
             self._held = None
             try:
-                with connection.begin():
-                    yield connection
+                if connection.in_transaction():
+                    _BEGIN.run(connection)
+                else:
+                    connection.begin()
+                yield connection
+                _COMMIT.run(connection)
             except BaseException:
-                connection.close()
+                connection.close()  # whatever is open is rolled back
                 raise
             self._held = connection
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,19 +30,26 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
+def watch(store: Store, see: Callable[[str], None]) -> None:
+    """Tell each statement of the store's writer, as SQLite is about to run it."""
+    assert store._held is None, "before the first write"
+
+    def begin(driver: sqlite3.Connection, *_: object) -> None:
+        driver.set_trace_callback(see)
+
+    event.listen(store._writer, "checkout", begin)
+
+
 class Transactions:
     """How many a store's writer began and committed."""
 
     def __init__(self, store: Store) -> None:
         self.begun = self.committed = 0
-        event.listen(store._writer, "begin", self._begin)
-        event.listen(store._writer, "commit", self._commit)
+        watch(store, self._see)
 
-    def _begin(self, _: Connection) -> None:
-        self.begun += 1
-
-    def _commit(self, _: Connection) -> None:
-        self.committed += 1
+    def _see(self, statement: str) -> None:
+        self.begun += statement == "BEGIN IMMEDIATE"
+        self.committed += statement == "COMMIT"
 
 
 def add(connection: Connection, name: str, twice: bool = False, fails: bool = False) -> str:
@@ -149,9 +157,11 @@ async def test_a_result_is_told_after_the_commit_only(store: Store) -> None:
     done_at_commit: list[bool] = []
     tasks: list[asyncio.Future[str]] = []
 
-    @event.listens_for(store._writer, "commit")
-    def look(_: Connection) -> None:
-        done_at_commit.extend(task.done() for task in tasks)
+    def look(statement: str) -> None:
+        if statement == "COMMIT":
+            done_at_commit.extend(task.done() for task in tasks)
+
+    watch(store, look)
 
     gate = threading.Event()
     store._write_thread.submit(gate.wait)
