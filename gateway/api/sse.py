@@ -205,7 +205,8 @@ class ChatResponse(Response):
                 async for chunk in batch(chunks, out.flush):
                     if patience.when() is not None:
                         patience.reschedule(None)
-                    data = chunk.data if with_usage else _without_usage(chunk.parsed, chunk.data)
+                    is_whole = with_usage or chunk.text is not None  # mere text brings no usage
+                    data = chunk.data if is_whole else _without_usage(chunk.parsed, chunk.data)
                     if data is not None:
                         out.event(data)
 

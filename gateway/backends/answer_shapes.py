@@ -23,7 +23,8 @@ def read_together(events: Sequence[tuple[str, bytes]]) -> list[Any]:
     then each is looked at by itself."""
     texts = [payload if payload[:1] == b"{" else b"null" for _, payload in events]
     try:
-        parsed = loads(b"[" + b",".join(texts) + b"]")
+        # Two halves of a text cannot become one: no string of JSON holds a line's end.
+        parsed = loads(b"[" + b",\n".join(texts) + b"]")
     except ValueError:
         return [None] * len(events)
     # More or fewer: some were pieces of JSON that only look whole side by side.

@@ -23,12 +23,19 @@ from gateway.backends.base import Chunk
 from gateway.backends.classification import classify_payload
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
+from gateway.backends.plain_runs import PlainForm, learn_form
 from gateway.backends.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
 from policies.schema import Timeouts
 
 _MANY = 4
 """Events that come together are read together from this number on."""
+
+_LOOKS = 6
+"""So many events of an answer are looked at by themselves, for the form of all that follow."""
+
+_LESSONS = 6
+"""So many forms in a row may turn out to fit nothing: then each chunk has its own."""
 
 
 class Course:
@@ -193,15 +200,34 @@ class AnswerReader:
     """The bytes of one event stream, read into a course.
 
     `feed` and `close` return the chunks that may be given now; then look at `fault`, then `done`.
+    joins: the answer is wanted whole, so texts that came together may be given as one chunk, which
+    has no JSON then.
     """
 
-    __slots__ = ("_backend", "_parser", "_secrets", "_stray", "course", "done")
+    __slots__ = (
+        "_backend",
+        "_form",
+        "_joins",
+        "_lessons",
+        "_looks",
+        "_parser",
+        "_secrets",
+        "_stray",
+        "course",
+        "done",
+    )
 
-    def __init__(self, backend: str, secrets: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, backend: str, secrets: tuple[str, ...] = (), *, joins: bool = False
+    ) -> None:
         self._backend = backend
         self._secrets = secrets
+        self._joins = joins
         self._parser = EventParser()
         self._stray: list[bytes] = []
+        self._form: PlainForm | None = None
+        self._looks = _LOOKS
+        self._lessons = _LESSONS
         self.course = Course(backend, secrets)
         self.done = False
 
@@ -211,6 +237,38 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Take bytes as they came."""
+        chunks: list[Chunk] = []
+        while data and self._looks and self._form is None:
+            self._looks -= 1
+            head, end, data = data.partition(b"\n\n")
+            chunks += self._feed(head + end)
+        if data and self._form is not None:
+            data = self._take_run(self._form, data, chunks)
+        return chunks + self._feed(data) if data else chunks
+
+    def _take_run(self, form: PlainForm, data: bytes, chunks: list[Chunk]) -> bytes:
+        """Take the plain chunks that bytes begin with; what is behind them."""
+        if not self.course.flows or not self._parser.is_between:
+            return data
+        run, rest = form.read(data)
+        if run is not None:
+            self._lessons = _LESSONS
+            if self._joins:
+                chunks.append(Chunk(b"", None, "".join(run.texts)))
+            else:
+                chunks += [
+                    Chunk(form.payload(string), None, text)
+                    for text, string in zip(*run, strict=True)
+                ]
+        return rest
+
+    def _learn(self, payload: bytes) -> None:
+        """Learn the form of a chunk that is mere text, unless it is known."""
+        if self._lessons and (self._form is None or not self._form.fits(payload)):
+            self._lessons -= 1
+            self._form = learn_form(payload)
+
+    def _feed(self, data: bytes) -> list[Chunk]:
         try:
             events = self._parser.feed(data)
         except EventTooLarge as error:
@@ -247,6 +305,8 @@ class AnswerReader:
                 text = plain_text(plain)
                 if text is not None or is_plain(plain):
                     chunks.append(Chunk(payload, plain, text))
+                    if text is not None:
+                        self._learn(payload)
                     continue
             if self.done or course.fault is not None:
                 break

@@ -5,7 +5,9 @@ A backend never retries and never chooses another backend: one owner of retries 
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
+
+from gateway.wire.json_text import loads
 
 Purpose = Literal["chat", "summary", "gist", "auxiliary", "prefill"]
 
@@ -58,14 +60,26 @@ class Call:
             raise ValueError(f"max_tokens is {self.max_tokens}; it must be at least 1")
 
 
-class Chunk(NamedTuple):
+class Chunk:
     """One `chat.completion.chunk`. `data` is its JSON as it came where nothing had to be changed;
     `parsed` is the same object decoded (not to be modified). `text` is a piece of the first
     choice's text where the chunk brings nothing else; None says nothing."""
 
-    data: bytes
-    parsed: dict[str, Any]
-    text: str | None = None
+    __slots__ = ("_parsed", "data", "text")
+
+    def __init__(
+        self, data: bytes, parsed: dict[str, Any] | None = None, text: str | None = None
+    ) -> None:
+        """parsed: None to have it decoded when somebody asks, which few do of mere text."""
+        self.data = data
+        self.text = text
+        self._parsed = parsed
+
+    @property
+    def parsed(self) -> dict[str, Any]:
+        if self._parsed is None:
+            self._parsed = loads(self.data)
+        return self._parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ class EventParser:
         self._after_return = False
         self._started = False
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the next byte begins an event."""
+        return not self._rest
+
     def feed(self, data: bytes) -> list[Event]:
         """The events completed by `data`, in order. Raises EventTooLarge."""
         if not self._started:

@@ -169,7 +169,7 @@ class LlamaCpp:
         """The chunks of an answer as they come together. gather: it is wanted whole, so what
         follows its beginning may pile up (as in Connection.read)."""
         loop, timeouts = asyncio.get_running_loop(), self._config.timeouts
-        reader = AnswerReader(self.name, self._http.secrets)
+        reader = AnswerReader(self.name, self._http.secrets, joins=gather)
         async with self._exchange(call, gather) as (connection, lease, waits):
             while not reader.done:
                 wait = choose_wait(timeouts, reader)

@@ -111,6 +111,10 @@ class Turn:
                             if is_probe:
                                 is_probe = False
                                 passage.note_beginning()
+                            if chunk.text is not None:
+                                reply.feed_texts((chunk.text,))
+                                yield chunk
+                                continue
                             reply.feed(chunk.parsed)
                             if reply.finish_reason is None:
                                 yield chunk

@@ -31,6 +31,7 @@ PRAGMAS = {
     "foreign_keys": 1,
     "synchronous": 1,  # NORMAL
     "secure_delete": 1,
+    "temp_store": 2,  # MEMORY
     "busy_timeout": 15_000,
 }
 
