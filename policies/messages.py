@@ -101,22 +101,18 @@ def canonical_message(message: Message) -> bytes:
 
 
 def _plain_form(role: str, text: str) -> bytes:
-    if not _is_tidy(text):
+    # Nothing to tidy, as nearly always: one-sided, and quicker than to look.
+    if not (
+        text.isascii()
+        and "\r" not in text
+        and ("\n" not in text or (" \n" not in text and "\t\n" not in text))
+        and (not text or (text[0] > " " and text[-1] > " "))
+    ):
         text = _tidy(text)
     try:
         return f"{role}\0{text}".encode()
     except UnicodeEncodeError:
         return whole_letters(f"{role}\0{_tidy(whole_letters(text))}").encode()
-
-
-def _is_tidy(text: str) -> bool:
-    """Whether ``_tidy`` would change nothing; quick and one-sided: False means it must look."""
-    return (
-        text.isascii()
-        and "\r" not in text
-        and ("\n" not in text or (" \n" not in text and "\t\n" not in text))
-        and (not text or (text[0] > " " and text[-1] > " "))
-    )
 
 
 def _tidy(text: str) -> str:

@@ -45,6 +45,7 @@ async def create_chat_completion(request: Request) -> Response:
         incoming = _read(ctx, request.headers, owner, body)
     else:
         incoming = await asyncio.to_thread(_read, ctx, request.headers, owner, body)
+        request.state.is_big = True
     ctx.tiers(incoming.request.model)
     return ChatResponse(
         ctx,
@@ -98,6 +99,10 @@ async def serve_chat(scope: Scope, receive: Receive, send: Send) -> None:
     """create_chat_completion as a plain ASGI application."""
     response = await create_chat_completion(_Asked(scope, receive))
     await response(scope, receive, send)
+    if scope.get("state", {}).get("is_big"):
+        # What the event loop has to send leaves when it turns: a history of thousands of messages
+        # is let go of behind its answer.
+        await asyncio.sleep(0)
 
 
 def _read(ctx: Context, headers: Headers, owner: Owner, body: bytes) -> Incoming:

@@ -75,7 +75,8 @@ def parse_chat(body: bytes) -> ChatRequest:
     if not isinstance(messages, list) or not messages:
         raise BadRequest("`messages` must be a non-empty list.", param="messages")
     for index, message in enumerate(messages):
-        _check_message(index, message)
+        if not _is_plain(message):
+            _check_message(index, message)
     _check_choices(data)
     options = data.get("stream_options")
     return ChatRequest(
@@ -132,6 +133,14 @@ def _user(data: Mapping[str, Any]) -> str:
     if not isinstance(value, str):
         raise BadRequest("`user` must be a string.", param="user")
     return value
+
+
+def _is_plain(message: object) -> bool:
+    """Whether a message is one of text, as nearly all are."""
+    if type(message) is not dict:
+        return False
+    role = message.get("role")
+    return type(role) is str and role in ROLES and type(message.get("content")) is str
 
 
 def _check_message(index: int, message: object) -> None:
