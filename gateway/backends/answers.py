@@ -217,9 +217,7 @@ class AnswerReader:
         "done",
     )
 
-    def __init__(
-        self, backend: str, secrets: tuple[str, ...] = (), *, joins: bool = False
-    ) -> None:
+    def __init__(self, backend: str, secrets: tuple[str, ...] = (), *, joins: bool = False) -> None:
         self._backend = backend
         self._secrets = secrets
         self._joins = joins
