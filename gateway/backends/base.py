@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.wire.json_text import loads
+from gateway.wire.replies import ReplyBuilder
 
 Purpose = Literal["chat", "summary", "gist", "auxiliary", "prefill"]
 
@@ -80,6 +81,13 @@ class Chunk:
         if self._parsed is None:
             self._parsed = loads(self.data)
         return self._parsed
+
+    def feed(self, reply: ReplyBuilder) -> None:
+        """Put it to what came of its reply before."""
+        if self.text is None:
+            reply.feed(self.parsed)
+        else:
+            reply.feed_texts((self.text,))
 
 
 @dataclass(frozen=True, slots=True)

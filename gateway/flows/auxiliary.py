@@ -105,7 +105,7 @@ class AuxiliaryReply:
                             if is_probe:
                                 is_probe = False
                                 passage.note_beginning()
-                            reply.feed(chunk.parsed)
+                            chunk.feed(reply)
                             yield chunk
             except BaseException as error:
                 await to_the_end(self._note_failed(error))

@@ -108,7 +108,7 @@ class SearchRounds:
             chunks: Any = send(self.call)
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    reply.feed(chunk.parsed)
+                    chunk.feed(reply)
                     shown = _without_calls(chunk)
                     if reply.finish_reason is not None:
                         held.append(chunk)

@@ -111,11 +111,7 @@ class Turn:
                             if is_probe:
                                 is_probe = False
                                 passage.note_beginning()
-                            if chunk.text is not None:
-                                reply.feed_texts((chunk.text,))
-                                yield chunk
-                                continue
-                            reply.feed(chunk.parsed)
+                            chunk.feed(reply)
                             if reply.finish_reason is None:
                                 yield chunk
                             else:

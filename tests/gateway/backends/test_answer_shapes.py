@@ -42,6 +42,7 @@ def test_what_came_together_is_read_at_one_go() -> None:
     [
         [b'{"a":[1', b'{"b":2}]}', b'{"c":3}'],  # two that make one: fewer than there are
         [b'{"a":1},{"b":2}', b'{"c":3}'],  # one that makes two
+        [b'{"a":"x', b'{y"},{"b":2}'],  # two halves of a text, and one more
         [b'{"a":1', b'{"c":3}'],
         [b"{\xff}", b'{"c":3}'],
     ],
