@@ -7,7 +7,7 @@ the same input: ties go to the earlier sentence.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
@@ -41,17 +41,6 @@ _TERM = regex.compile(
     r"(?V1)\p{N}+(?:[.,:/-]\p{N}+)*|[\p{Han}々]+|[\p{Katakana}ー]+"
     r"|[\p{L}--[\p{Han}\p{Hiragana}\p{Katakana}ー々]][\p{L}\p{M}'’--[\p{Han}\p{Hiragana}]]*"
 )
-_REFUSAL = regex.compile(
-    r"\b(?:i(?:['’]m| am) (?:sorry|unable|not able|not (?:comfortable|willing))|i apologi[sz]e"
-    r"|i (?:can(?:no|['’])t|can not|won['’]t|will not|must decline|decline|refuse)"
-    r"|as an ai|language model|cannot (?:assist|help|continue|fulfil)"
-    r"|lo siento|no puedo|como (?:una? )?(?:ia|inteligencia|modelo)"
-    r"|я не могу|не могу (?:помочь|продолж|выполн)|извините|как (?:ии|языковая))\b"
-    r"|申し訳|お応えでき|お答えでき|できません|できかねます|言語モデル|AIとして"
-    r"|抱歉|对不起|對不起|(?:我|无法|不能)(?:无法|不能|協助|协助|提供|继续)|语言模型|作为(?:一个)?(?:AI|人工智能)"
-    r"|죄송|할 수 없|드릴 수 없|도와드릴 수|언어 모델|AI로서",
-    regex.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +50,76 @@ class _Sentence:
     name: str
     text: str
     terms: tuple[str, ...]
+    line: int = 0
 
 
 def write_stand_in(lines: Sequence[Line], length: int) -> str:
     """An extract of about ``length`` characters, at most 1.25 times as many.
 
     Whole sentences in the order they were said, each on a line of its own as
-    ``speaker: sentence``, chosen for names, numbers and rare words. What sounds like a refusal
-    is left out. Only where no sentence is short enough is the beginning of one taken, cut at
-    a word and ended by ``…``. Empty for lines that say nothing else than refusals.
+    ``speaker: sentence``, chosen for names, numbers and rare words. A reply that declines what it
+    was asked for is left out as a whole, of another one each sentence that does (law 7); what a
+    user said never is. Only where no sentence is short enough is the beginning of one taken, cut
+    at a word and ended by ``…``. Empty for lines that say nothing else than refusals.
     """
-    most = int(length * _SLACK)
-    sentences = list(_sentences(lines, most))
-    fitting = [s for s in sentences if len(s.text) <= most]
-    if not fitting:
-        return _beginning(sentences[0], most) if sentences else ""
-    chosen = _choose(fitting, _values(fitting), length)
-    return "\n".join(sentence.text for sentence in sorted(chosen, key=lambda s: s.place))
+    return _extract(lines, length, _Refusals(lines).spare)
 
 
 def condense(texts: Sequence[str], length: int) -> str:
     """A gist without a model: the most telling sentences of a gist and its chapters, in order.
 
     Lengths and choice as in ``write_stand_in``; a line that names its speaker keeps the name.
+    These texts are judged already: who declines something in them is told about.
     """
-    return write_stand_in([Line("", text) for text in texts], length)
+    return _extract([Line("", text) for text in texts], length, lambda sentence: True)
+
+
+_Fit = Callable[["_Sentence"], bool]
+"""Whether a sentence may stand in an extract."""
+
+
+def _extract(lines: Sequence[Line], length: int, is_fit: _Fit) -> str:
+    most = int(length * _SLACK)
+    sentences = list(_sentences(lines, most))
+    fitting = [s for s in sentences if len(s.text) <= most]
+    chosen = _choose(fitting, _values(fitting), length, is_fit) if fitting else []
+    if not chosen:
+        first = next(filter(is_fit, (s for s in sentences if len(s.text) > most)), None)
+        return _beginning(first, most) if first else ""
+    return "\n".join(sentence.text for sentence in sorted(chosen, key=lambda s: s.place))
+
+
+class _Refusals:
+    """Which lines and sentences of a span decline. Each is judged when it would be chosen: a
+    verdict takes up to 0.2 ms, and an extract chooses a few dozen sentences of hundreds."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._replies: dict[int, list[int]] = {}
+        for number, line in enumerate(lines):
+            if line.role == "assistant":
+                self._replies.setdefault(line.at, []).append(number)
+        self._verdicts: dict[str, bool] = {}
+
+    def spare(self, sentence: _Sentence) -> bool:
+        """Whether a sentence is the user's, or neither it nor its reply declines."""
+        line = self._lines[sentence.line]
+        if line.role not in ("assistant", ""):
+            return True
+        of_reply = self._replies.get(line.at, []) if line.role else [sentence.line]
+        return not (
+            self._declines("\n".join(self._lines[number].text for number in of_reply))
+            or self._declines(sentence.text.removeprefix(sentence.name))
+        )
+
+    def _declines(self, text: str) -> bool:
+        found = self._verdicts.get(text)
+        if found is None:
+            # Not at every start: its patterns take a sixth of a second to compile.
+            from policies.judge import declines_request
+
+            found = self._verdicts[text] = declines_request(text)
+        return found
 
 
 def split_sentences(text: str) -> list[str]:
@@ -99,23 +133,23 @@ def rate_sentences(sentences: Sequence[str]) -> list[float]:
 
 
 def _sentences(lines: Sequence[Line], most: int) -> Iterator[_Sentence]:
-    """The sentences that may be quoted, each once, refusals left out, with where they end.
+    """The sentences that may be quoted, each once, with where they end.
 
     Those longer than ``most`` cannot be chosen, and so their terms are not looked for.
     """
     total = sum(len(line.text) for line in lines)
     place = at = 0
     seen = set()
-    for line in lines:
+    for number, line in enumerate(lines):
         name = f"{line.label}: " if line.label else ""
         for sentence in _read(line.text, total, 4 * most):
             at += len(sentence)
             place += 1
             said = name + sentence
-            if said not in seen and not _REFUSAL.search(sentence):
+            if said not in seen:
                 seen.add(said)
                 terms = tuple(_terms(sentence)) if len(said) <= most else ()
-                yield _Sentence(place, at, name, said, terms)
+                yield _Sentence(place, at, name, said, terms, number)
 
 
 def _read(text: str, total: int, window: int) -> Iterator[str]:
@@ -169,10 +203,10 @@ def _values(sentences: Sequence[_Sentence]) -> list[float]:
 
 
 def _choose(
-    sentences: Sequence[_Sentence], values: Sequence[float], length: int
+    sentences: Sequence[_Sentence], values: Sequence[float], length: int, is_fit: _Fit
 ) -> list[_Sentence]:
-    """The best sentence of each stretch, then the second best, until the length is reached; what
-    says little that was not taken yet comes when all else is."""
+    """The best fit sentence of each stretch, then the second best, until the length is reached;
+    what says little that was not taken yet comes when all else is."""
     count = max(1, length // _STRETCH)
     end = sentences[-1].at + 1
     stretches: list[list[int]] = [[] for _ in range(count)]
@@ -184,7 +218,7 @@ def _choose(
     size = 0
     for sentence in map(sentences.__getitem__, _in_turn(sentences, stretches)):
         cost = len(sentence.text) + (1 if chosen else 0)
-        if size + cost <= length * _SLACK:
+        if size + cost <= length * _SLACK and is_fit(sentence):
             chosen.append(sentence)
             size += cost
         if size >= length:

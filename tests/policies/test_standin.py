@@ -64,11 +64,12 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_no_refusal_is_carried(refusal: str) -> None:
-    lines = [Line("Kai", refusal), *TALK, Line("Kai", "Rex barked at 7. " + refusal)]
+    story = "Rex barked at 7. The ferry to Bergen left at 9 with forty sheep on board. It rained. "
+    lines = [Line("Kai", refusal), *TALK, Line("Kai", story * 2 + refusal)]
     text = write_stand_in(lines, 2_000)
     assert refusal not in text
     assert text.startswith("Anna: Good morning!")
-    assert text.endswith("Kai: Rex barked at 7.")
+    assert text.endswith("Kai: It rained.")
 
 
 def test_nothing_but_refusals_leaves_nothing() -> None:
