@@ -63,8 +63,12 @@ async def _ask(
     began = ctx.clock.monotonic()
     outcome = "done"
     try:
-        found = await ctx.lookups.ask(lookup, question)
+        told = await ctx.lookups.ask(lookup, question)
         _note_answer(ctx.lookups.troubles, name)
+        found = tuple(note for note in told if not _declines(note))
+        if len(found) < len(told):
+            outcome = "declined"
+            log.info("%d notes of the lookup %s decline: left out", len(told) - len(found), name)
         return found
     except LookupFailed as failure:
         outcome = failure.kind
@@ -72,6 +76,14 @@ async def _ask(
         return None
     finally:
         ctx.meters.lookup_ended(name, outcome, ctx.clock.monotonic() - began)
+
+
+def _declines(note: Found) -> bool:
+    """Whether a note is a refusal (of an agent behind the source, say): no memory (law 7)."""
+    # Not at every start: its patterns take a sixth of a second to compile.
+    from policies.judge import declines_request
+
+    return declines_request(note.text)
 
 
 def _note_failure(

@@ -241,3 +241,18 @@ async def test_others_of_the_same_owner_ask_everybody(town: Town) -> None:
     await town.ask(user("a new one"))
     await town.ask(user("a"), assistant("b"), user("c"))
     assert town.heard == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "I'm sorry, but I can't help with that request.",
+        "申し訳ありませんが、そのご要望にはお応えできません。",
+        "抱歉，我无法协助处理这个请求。",
+    ],
+)
+async def test_a_source_s_refusal_is_no_note(town: Town, refusal: str) -> None:
+    town.crm.answer = {"notes": [{"text": refusal}, {"text": "Mara cannot eat nuts."}]}
+    answers = await town.ask(user("Hi"))
+    assert answers.notes["crm"] == (Found("Mara cannot eat nuts."),)
+    assert town.counted("crm", "declined") == 1 and not answers.failed
