@@ -25,6 +25,7 @@ from policies.ledger.known import USERS, Known
 from policies.ledger.mood import is_of_another_mood
 from policies.ledger.persons import is_of_another, is_question
 from policies.ledger.relatives import is_quoted_of_another, names_relative, split_clauses
+from policies.ledger.reports import own_words
 from policies.ledger.values import MOST_CHARS, MOST_QUOTE, Claim, Entries, Fact, Quote, Thread
 from policies.roleplay import split_marks
 from policies.values import Line
@@ -200,7 +201,7 @@ class _Span:
 
     def _read(self, line: Line) -> Iterator[_Clause]:
         others = [name for name in self.heard.speakers if name != fold(line.speaker).strip()]
-        for text in _spoken_by_user(line.text):
+        for text in _spoken_by_user(own_words(line.text, others)):
             for sentence in map(fold, sentences(text)):
                 if is_question(sentence):
                     continue
@@ -301,8 +302,8 @@ class _Span:
 
 
 def _spoken_by_user(text: str) -> Iterator[str]:
-    """What a message of the user says in the user's own voice: neither what is played (*sits down*)
-    nor what somebody else is quoted with."""
+    """What a message of the user says in the user's own voice, reports left out already: neither
+    what is played (*sits down*) nor what somebody else is quoted with."""
     played = {part.strip() for part in text.split("*")[1::2]}
     segments = [s for s in split_marks(text) if s.kind != "told" or s.text not in played]
     is_bare = [segment.kind == "told" for segment in segments]

@@ -55,9 +55,12 @@ _SELF = re.compile(
     r"|(?:私|僕|俺|わたし)[はがも]|我(?![们的]?(?:" + _ANY + r"))|(?<![가-힣])(?:나|저|내|제)[는가]"
 )
 _SPEECH = re.compile(
-    r"\b(?:said|says|say|told|tells|asked|asks|wrote|writes|repl\w+|shout\w+|whisper\w+|answer\w+)\b"
-    r"|\b(?:dijo|dice|digo|dije|pregunt\w+|escrib\w+|respond\w+|contest\w+|cont[oa])\b"
-    r"|\b(?:сказал\w*|говор\w+|написал\w*|спросил\w*|ответил\w*|кричал\w*|шеп\w+)\b"
+    r"\b(?:said|says|say|told|tells|asked|asks|wrote|writes|repl\w+|shout\w+|whisper\w+|answer\w+"
+    r"|text(?:ed|s)|e-?mail(?:ed|s)|messaged|posted|claim\w*|explain\w*)\b"
+    r"|\b(?:dijo|dice|digo|dije|pregunt\w+|escrib\w+|respond\w+|contest\w+|cont[oa]"
+    r"|mando|manda|envio|envia|coment\w+)\b"
+    r"|\b(?:сказал\w*|говор\w+|написал\w*|спросил\w*|ответил\w*|кричал\w*|шеп\w+"
+    r"|пиш[еу]т|прислал\w*|сообщил\w*|рассказал\w*)\b"
     r"|言[っいう]|話し|叫[んび]|聞い|と書"
     r"|[说說道问問喊]|告诉|告訴|回答"
     r"|말했|말하|물었|라고|다고|썼"
