@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from gateway.store import ledger
-from gateway.store.chapter_rows import ChapterRow
+from gateway.store.chapter_rows import ChapterRow, chapters_by_pk
 from gateway.store.ledger_rows import BY_OWNER, EntryRow, EntryState, MarkName, MarkRow, Path
 from gateway.store.transcript import node_by_pk
 from policies.ledger.additions import Known, New, plan_additions
@@ -95,12 +95,17 @@ def add_entries(
 
     What earlier texts of this chapter told and this one does not is marked deleted, unless the
     owner pinned it; what they closed or superseded is open or valid again. What the owner deleted
-    of it is not told again. sources: the row number of the message by the entries' `line`. Returns
-    the new rows, facts first.
+    of it is not told again, nor what chapters of other branches told of the same messages and the
+    owner deleted, by itself or with the chapter: these are facts, claims, threads and quotes. The
+    prose of a chapter is its own: a deleted chapter keeps nothing out of that of another branch's.
+    sources: the row number of the message by the entries' `line`. Returns the new rows, facts
+    first.
     """
     head = node_by_pk(connection, chapter.last_pk)
     before = ledger.states_on_path(connection, conversation_pk, head)
-    entries = without_deleted(entries, _deleted(before, chapter, sources))
+    gone = _deleted(before, chapter, sources)
+    gone += _deleted_elsewhere(connection, conversation_pk, chapter, sources)
+    entries = without_deleted(entries, gone)
     own = [s for s in before if s.row.chapter_pk == chapter.pk and s.row.origin == "model"]
     others = [s for s in before if s.row.chapter_pk != chapter.pk or s.row.origin != "model"]
     writing = _Writing(connection, conversation_pk, chapter, version_pk, sources, now_ms)
@@ -130,14 +135,54 @@ def _deleted(
 ) -> list[Deleted]:
     """What its owner deleted of this chapter; not what went with the chapter as a whole: that is
     told again where its owner asks for the chapter again."""
+    return _as_deleted(
+        (
+            state.row
+            for state in states
+            if state.row.chapter_pk == chapter.pk
+            and state.deleted is not None
+            and state.deleted.origin in BY_OWNER
+            and state.deleted.chapter_pk is None
+        ),
+        sources,
+    )
+
+
+def _deleted_elsewhere(
+    connection: Connection, conversation_pk: int, chapter: ChapterRow, sources: Sequence[int]
+) -> list[Deleted]:
+    """What other chapters told of these messages, on whichever branch, and the owner deleted, in
+    all its wordings. What went with a chapter as a whole counts until that one has a text again."""
+    states = [
+        state
+        for state in ledger.changed_by_owner(connection, conversation_pk, sources)
+        if state.row.chapter_pk != chapter.pk
+    ]
+    with_chapter = {
+        state.deleted.chapter_pk
+        for state in states
+        if state.deleted is not None and state.deleted.chapter_pk is not None
+    }
+    rows = chapters_by_pk(connection, conversation_pk, sorted(with_chapter))
+    told_again = {row.pk for row in rows if row.text}
+    gone = {
+        state.row.pk
+        for state in states
+        if state.deleted is not None
+        and state.deleted.origin in BY_OWNER
+        and state.deleted.chapter_pk not in told_again
+    }
+    for state in sorted(states, key=lambda state: state.row.pk, reverse=True):
+        newer = state.superseded
+        if newer is not None and newer.origin in BY_OWNER and newer.by_pk in gone:
+            gone.add(state.row.pk)
+    return _as_deleted((state.row for state in states if state.row.pk in gone), sources)
+
+
+def _as_deleted(rows: Iterable[EntryRow], sources: Sequence[int]) -> list[Deleted]:
     lines = {pk: line for line, pk in enumerate(sources)}
     return [
-        Deleted(row.kind, row.text, row.about or "", lines.get(row.source_pk or 0))
-        for state in states
-        if (row := state.row).chapter_pk == chapter.pk
-        and state.deleted is not None
-        and state.deleted.origin in BY_OWNER
-        and state.deleted.chapter_pk is None
+        Deleted(row.kind, row.text, row.about or "", lines.get(row.source_pk or 0)) for row in rows
     ]
 
 

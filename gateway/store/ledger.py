@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from gateway.store.ledger_rows import (
+    BY_OWNER,
     ENTRY_COLUMNS,
     MARK_COLUMNS,
     EntryRow,
@@ -152,6 +153,23 @@ def all_entries(
     rows = _select(connection, conversation_pk, (), None)
     told = marks_of(connection, conversation_pk, rows)
     return [(row, told.get(row.pk, [])) for row in rows]
+
+
+def changed_by_owner(
+    connection: Connection, conversation_pk: int, sources: Collection[int]
+) -> list[EntryState]:
+    """What chapters of any branch told of these messages, by row number, and the owner deleted or
+    put into other words, as all its marks leave it. Reads what the owner changed, no more."""
+    changed = select(marks.c.entry_pk).where(
+        marks.c.conversation_pk == conversation_pk,
+        marks.c.mark.in_(("deleted", "superseded")),
+        marks.c.origin.in_(BY_OWNER),
+    )
+    found = _select(connection, conversation_pk, (), entries.c.pk.in_(changed))
+    said = set(sources)
+    rows = [row for row in found if row.source_pk in said]
+    told = marks_of(connection, conversation_pk, rows)
+    return [state_of(row, told.get(row.pk, ())) for row in rows]
 
 
 def has_entries(connection: Connection, conversation_pk: int) -> bool:
