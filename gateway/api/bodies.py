@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from gateway.errors import BadRequest
-from gateway.wire.json_text import NotJson, loads
+from gateway.wire.json_text import NotJson, doubled_key, loads
 from gateway.wire.letters import is_blank
 from policies.messages import whole_letters
 
@@ -14,7 +14,8 @@ from policies.messages import whole_letters
 def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
     """The body's JSON object; an empty body is an object without fields.
 
-    Raises BadRequest for what is no object, and for a field that is not among `fields`.
+    Raises BadRequest for what is no object, for a field that is not among `fields`, and for one
+    that stands twice.
     """
     if not body.strip():
         return {}
@@ -29,18 +30,24 @@ def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
             known = ", ".join(f"`{field}`" for field in fields) or "none"
             shown = whole_letters(name)[:100]
             raise BadRequest(f"`{shown}` is no field here; known: {known}.", param=shown)
+    if (name := doubled_key(body)) is not None:
+        shown = whole_letters(name)[:100]
+        raise BadRequest(f"`{shown}` stands twice: say which is meant.", param=shown)
     return told
 
 
 def read_text(told: Mapping[str, Any], name: str, *, most: int) -> str:
     """A text that must be there and say something. Raises BadRequest in words."""
+    if name not in told:
+        raise BadRequest(f"`{name}` is missing: it must be a text.", param=name)
     return check_text(told.get(name), name, most=most)
 
 
 def check_text(value: object, name: str, *, most: int) -> str:
     """The value as a text of at most `most` characters that a database can hold."""
     if not isinstance(value, str):
-        raise BadRequest(f"`{name}` must be a text.", param=name)
+        told = ", not null" if value is None else ""
+        raise BadRequest(f"`{name}` must be a text{told}.", param=name)
     if is_blank(value):
         raise BadRequest(f"`{name}` is empty.", param=name)
     if len(value) > most:

@@ -32,7 +32,7 @@ from gateway.store.conversations import (
 from gateway.store.memory_report import read_memory
 from gateway.store.prefixes import read_prefixes
 from gateway.store.transcript import ConversationRow, Node, node_by_id, node_by_pk, on_path
-from gateway.wire.json_text import NotJson, dump_bytes, loads
+from gateway.wire.json_text import dump_bytes
 from policies.schema import PolicyFile
 
 router = APIRouter(prefix="/api/conversations")
@@ -134,11 +134,8 @@ async def choose_route(request: Request, id: str) -> Response:
 
 
 def _read_backend(body: bytes) -> str | None:
-    try:
-        told = loads(body)
-    except NotJson as error:
-        raise BadRequest(f"The body is not valid JSON: {error}.", code="invalid_json") from None
-    if not isinstance(told, dict) or set(told) != {"backend"}:
+    told = read_object(body, ("backend",))
+    if not told:
         raise BadRequest('The body must be `{"backend": NAME}` or `{"backend": null}`.')
     backend = told["backend"]
     if backend is not None and not isinstance(backend, str):

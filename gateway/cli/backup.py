@@ -33,7 +33,8 @@ _folder = click.argument(
     "--to",
     metavar="FILE|DIR",
     type=DatabasePath(),
-    help="Where the copy goes; in a folder it is named by its time [backups/ beside the database].",
+    help="Where the copy goes; in a folder it is named by its time [backups/ beside the database]. "
+    "What is not there yet is a folder, unless its name has an ending, such as .db.",
 )
 @click.option(
     "--expires",
@@ -102,14 +103,14 @@ def database_path(database_url: str | None) -> Path:
 
 def _choose(to: Path | None, source: Path, now_ms: int) -> tuple[Path, bool]:
     """(the copy's path, whether it is in a folder of backups)."""
-    if to is None:
-        to = source.parent / FOLDER
-        to.mkdir(mode=0o700, exist_ok=True)
-    if to.is_dir():
-        return to / name_backup(source, now_ms), True
-    if not to.parent.is_dir():
-        raise ConfigurationError(f"there is no folder {to.parent}; make it first")
-    return to, False
+    folder = source.parent / FOLDER if to is None else to
+    if not folder.exists() and not folder.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {folder.parent}; make it first")
+    if not folder.exists() and not folder.suffix:
+        folder.mkdir(mode=0o700)
+    if folder.is_dir():
+        return folder / name_backup(source, now_ms), True
+    return folder, False
 
 
 def tell_size(manifest: Manifest) -> str:

@@ -50,6 +50,22 @@ def loads(data: bytes | str) -> Any:
         raise NotJson("a number has too many digits") from None
 
 
+def doubled_key(data: bytes | str) -> str | None:
+    """A key that stands twice in one object of a JSON text that `loads` takes, or None: it keeps
+    the last, and which one was meant nobody can tell."""
+    found: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        known = dict(pairs)
+        if len(known) < len(pairs):
+            names = [name for name, _ in pairs]
+            found.append(next(name for name in names if names.count(name) > 1))
+        return known
+
+    json.loads(data, object_pairs_hook=note)
+    return found[0] if found else None
+
+
 def dumps(value: Any) -> str:
     """Compact JSON text in Unicode; ASCII-escaped where a lone surrogate demands it.
 

@@ -16,7 +16,15 @@ from tests.gateway.api.test_memories import PATH, add, send
 from tests.gateway.seeds import add_conversation, add_memory, talk
 from tests.gateway.store.test_documents import show
 
-BAD = [b"null", b"[]", b"garbage", b"\xff", b'{"nope": 1}']
+BAD = [
+    b"null",
+    b"[]",
+    b"garbage",
+    b"\xff",
+    b'{"nope": 1}',
+    b'{"now": true, "now": false}',
+    b"[" * 9_999,
+]
 
 
 async def settled(door: Door) -> dict[str, str]:

@@ -144,7 +144,7 @@ async def test_a_chapter_is_edited_and_each_step_is_undone(door: Door, text: str
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "`text` must be a text."),
+        (b"", "`text` is missing: it must be a text."),
         (b"nope", "The body is not valid JSON"),
         ({"text": "\n"}, "`text` is empty."),
         ({"text": 1}, "`text` must be a text."),
@@ -341,7 +341,7 @@ async def test_an_entry_is_deleted_and_brought_back(door: Door) -> None:
         ("thread", {"about": "x"}, "A thread has no `about`."),
         ("claim", {"who": "x" * 101}, "`who` has 101 characters; 100 are the most."),
         ("fact", {"text": "x" * 301}, "`text` has 301 characters; 300 are the most."),
-        ("fact", {"text": None}, "`text` must be a text."),
+        ("fact", {"text": None}, "`text` must be a text, not null."),
         ("fact", {}, "`text` or another field must say what is to change."),
         ("fact", {"kind": "thread"}, "`kind` is no field here"),
         ("quote", {"text": "\u200b\x00"}, "`text` holds a NUL character."),

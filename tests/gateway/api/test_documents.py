@@ -61,9 +61,9 @@ async def test_a_document_is_put_read_replaced_and_removed(door: Door, text: str
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "`name` must be a text."),
+        (b"", "`name` is missing: it must be a text."),
         (b"[1]", "The body must be a JSON object."),
-        ({"name": "a"}, "`text` must be a text."),
+        ({"name": "a"}, "`text` is missing: it must be a text."),
         ({"name": "a", "text": ""}, "`text` is empty."),
         ({"name": " ", "text": "a"}, "`name` is empty."),
         ({"name": "x" * 201, "text": "a"}, "`name` has 201 characters; 200 are the most."),

@@ -147,13 +147,13 @@ async def test_what_was_learned_in_its_place_is_changed_by_its_own_id_alone(door
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "`text` must be a text."),
+        (b"", "`text` is missing: it must be a text."),
         (b"{", "The body is not valid JSON"),
         (b"[]", "The body must be a JSON object."),
         (b"\xff{}", "The body is not valid JSON"),
         ({"text": ""}, "`text` is empty."),
         ({"text": " \n\u3000"}, "`text` is empty."),
-        ({"text": None}, "`text` must be a text."),
+        ({"text": None}, "`text` must be a text, not null."),
         ({"text": 7}, "`text` must be a text."),
         ({"text": ["a"]}, "`text` must be a text."),
         ({"text": "x" * 1_000_000}, "`text` has 1,000,000 characters; 1,000 are the most."),

@@ -28,6 +28,17 @@ def test_a_backup_for_programs(run: Run, seeded: Seeded, tmp_path: Path) -> None
     assert again.exit_code == 1 and "overwrites nothing" in again.stderr
 
 
+def test_a_folder_that_is_not_there_is_made(run: Run, seeded: Seeded, tmp_path: Path) -> None:
+    for name in ("safe", "数据/"):
+        done = run("backup", "--to", name, "--keep", "3", "--json")
+        assert done.exit_code == 0, done.stderr
+        folder = tmp_path / name
+        assert folder.is_dir() and folder.stat().st_mode & 0o777 == 0o700
+        assert len(list(folder.glob("foldgate-*.db"))) == 1
+    refused = run("backup", "--to", "no/where")
+    assert (refused.exit_code, "there is no folder no" in refused.stderr) == (2, True)
+
+
 def test_only_the_newest_are_kept(run: Run, seeded: Seeded, tmp_path: Path) -> None:
     kept = [run("backup", "--keep", "2", "--json") for _ in range(3)]
     paths = [json.loads(done.stdout)["path"] for done in kept]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.json_text import NotJson, dump_bytes, dumps, loads
+from gateway.wire.json_text import NotJson, doubled_key, dump_bytes, dumps, loads
 
 
 def joined(text: str) -> str:
@@ -78,3 +78,16 @@ def test_a_nest_that_cannot_be_written_is_told() -> None:
         dumps(nest)
     with pytest.raises(NotJson):
         dump_bytes(nest)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubled"),
+    [
+        ('{"a": 1, "b": {"a": 2}}', None),
+        ('{"a": 1, "\\u0061": 2}', "a"),
+        ('[{"b": {"名": 1, "名": 1}}]', "名"),
+        ("7", None),
+    ],
+)
+def test_a_key_that_stands_twice_in_one_object(text: str, doubled: str | None) -> None:
+    assert doubled_key(text) == doubled == doubled_key(text.encode())
