@@ -144,8 +144,10 @@ class _LedgerRoom:
 
 
 def read_background(connection: Connection, shown: Shown, conversation_pk: int) -> Background:
-    """The texts of what a fold of this conversation shows. Left out is what was deleted since, what
-    is a refusal after all, and what was learned in another conversation that is private by now."""
+    """The texts of what a fold of this conversation shows. Left out is what of its text is gone,
+    what is a refusal after all, and what was learned in another conversation that is private by
+    now. What its owner deleted or changed with `now` is left out of `shown` before
+    (`renewed.as_changed`); without, it waits for the next fold."""
     if not shown:
         return NOTHING
     return _background(

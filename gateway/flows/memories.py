@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from gateway.flows.backgrounds import read_background
+from gateway.flows.renewed import as_changed, is_asked_anew
 from gateway.flows.unfit import gist_gives_way, version_gives_way
 from gateway.flows.views import ViewCache
 from gateway.prompts.memory import render_memory
@@ -23,19 +24,27 @@ from policies.standin import write_stand_in
 
 
 def show_memory(
-    connection: Connection, fold: FoldRow | None, views: ViewCache
+    connection: Connection,
+    fold: FoldRow | None,
+    views: ViewCache,
+    renew_after: int | None = None,
 ) -> list[dict[str, Any]]:
     """The synthetic question and answer of a fold.
 
     Filtered once more when read: a text that is a refusal after all gives way to a stand-in
-    made from the raw messages.
+    made from the raw messages. renew_after: of the fold's conversation; what its owner changed with
+    `now` is seen on every fold that was there by then, from the rows and not from the cache, which
+    another process's change does not reach.
     """
     if fold is None:
         return []
-    cached = views.memory(fold.pk)
+    is_changed = is_asked_anew(fold, renew_after)
+    cached = None if is_changed else views.memory(fold.pk)
     # What was learned in a conversation that is private by now is shown in no other one, at once.
     if cached is not None and not (fold.shown.profile and _may_be_withheld(connection, fold)):
         return cached
+    if is_changed:
+        fold = as_changed(connection, fold)
     return tell_memory(
         connection,
         fold.gist_pk,

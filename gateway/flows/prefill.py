@@ -25,6 +25,7 @@ from gateway.flows.folds import foresee_fold
 from gateway.flows.memories import tell_memory
 from gateway.flows.notes import read_notes, tail_messages
 from gateway.flows.prefixes import Habits, PrefixBook, mark_of
+from gateway.flows.renewed import as_changed, is_asked_anew
 from gateway.flows.showings import Foreseen
 from gateway.flows.sites import Ground, Setting, Spot, System, find_ground, make_site
 from gateway.meters.prefixes import Prefilled
@@ -245,7 +246,7 @@ def foresee_prompt(connection: Connection, newest: Newest, now_ms: int) -> tuple
     fold = foresee_fold(connection, ground.site, ground.fold)
     stays = fold is None
     if stays and newest.moves and ground.total <= ground.site.limits.start:
-        fold = _as_it_is(ground.fold)
+        fold = _as_it_is(connection, conversation, ground.fold)
     if fold is None:
         return None
     setting = newest.setting
@@ -281,10 +282,13 @@ def _kept_notes(
     return read_notes(connection, site.conversation, site.policy.name, ground.fold, path)
 
 
-def _as_it_is(fold: FoldRow | None) -> Foreseen:
+def _as_it_is(
+    connection: Connection, conversation: ConversationRow, fold: FoldRow | None
+) -> Foreseen:
     if fold is None:
         return Foreseen(0, None, ())
-    return Foreseen.of(fold)
+    is_changed = is_asked_anew(fold, conversation.renew_after)
+    return Foreseen.of(as_changed(connection, fold) if is_changed else fold)
 
 
 def _find_head(connection: Connection, newest: Newest) -> tuple[ConversationRow, Node] | None:

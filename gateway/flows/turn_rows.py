@@ -351,7 +351,7 @@ def _show(
     it was cut to its window, the characters that it has room for."""
     placement = question.placement
     memory_chars, verbatim_chars = sizes(fold, placement.asked)
-    shown = show_memory(connection, fold, views)
+    shown = show_memory(connection, fold, views, placement.conversation.renew_after)
     reasoning_of = setting.backend if setting.keep_reasoning else None
     key = (placement.conversation.pk, setting.policy.name, reasoning_of)
     laid = lay_tail(

@@ -304,6 +304,23 @@ def versions_by_pk(connection: Connection, pks: Sequence[int]) -> list[VersionRo
     return [by_pk[pk] for pk in pks if pk in by_pk]
 
 
+def newest_by_owner(connection: Connection, chapter_pks: Sequence[int]) -> dict[int, int]:
+    """The newest version, by row number, of each of these chapters where its owner wrote, emptied
+    or brought it back."""
+    if not chapter_pks:
+        return {}
+    rows = connection.execute(
+        select(versions.c.chapter_pk, versions.c.pk)
+        .join(chapters, chapters.c.pk == versions.c.chapter_pk)
+        .where(
+            chapters.c.pk.in_(list(chapter_pks)),
+            versions.c.version == _NEWEST,
+            versions.c.origin == "owner",
+        )
+    )
+    return {int(chapter_pk): int(pk) for chapter_pk, pk in rows}
+
+
 def told_last(connection: Connection, conversation_pk: int) -> tuple[int, int]:
     """When a chapter of the conversation got a text last, in milliseconds, and that version's row
     number; (0, 0): none did."""

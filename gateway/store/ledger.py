@@ -172,6 +172,16 @@ def changed_by_owner(
     return [state_of(row, told.get(row.pk, ())) for row in rows]
 
 
+def states_by_pk(
+    connection: Connection, conversation_pk: int, pks: Sequence[int]
+) -> dict[int, EntryState]:
+    """These entries of a conversation by row number, as all their marks leave them, on whichever
+    branch."""
+    rows = entries_by_pk(connection, pks)
+    told = marks_of(connection, conversation_pk, rows)
+    return {row.pk: state_of(row, told.get(row.pk, ())) for row in rows}
+
+
 def has_entries(connection: Connection, conversation_pk: int) -> bool:
     """Whether the ledger of a conversation holds anything at all: a look that costs next to
     nothing."""

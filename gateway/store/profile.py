@@ -121,6 +121,33 @@ def profile_by_pk(connection: Connection, pks: Sequence[int]) -> list[ProfileRow
     return [by_pk[pk] for pk in pks if pk in by_pk and by_pk[pk].text]
 
 
+def as_its_owner_left(connection: Connection, pks: Sequence[int]) -> tuple[int, ...]:
+    """Of the facts that a fold names those that are not deleted, each as its owner mended it
+    since; what was learned in the place of one is another's."""
+    if not pks:
+        return ()
+    rows = {row.pk: row for row in rows_by_pk(connection, pks)}
+    mended = dict(zip(pks, pks, strict=True))
+    waiting = {pk for pk in pks if pk in rows and rows[pk].state == "replaced"}
+    while waiting:
+        newer = {
+            row.replaces_pk: record(ProfileRow, row)
+            for row in connection.execute(
+                select(*COLUMNS).where(
+                    profile_facts.c.replaces_pk.in_(list(waiting)),
+                    profile_facts.c.origin == "owner",
+                )
+            )
+        }
+        for pk, at in mended.items():
+            if at in newer and at in waiting:
+                mended[pk] = newer[at].pk
+        rows.update((row.pk, row) for row in newer.values())
+        waiting = {row.pk for row in newer.values() if row.state == "replaced"}
+    left = (pk for pk in mended.values() if pk in rows and rows[pk].state != "deleted")
+    return tuple(dict.fromkeys(left))
+
+
 def all_of(connection: Connection, owner_pk: int) -> list[ProfileRow]:
     """Every row of an owner, whatever became of it, the newest first."""
     rows = connection.execute(
