@@ -28,6 +28,7 @@ from gateway.flows import memory_edits
 from gateway.store import profile, profile_edits
 from gateway.store.conversations import Place
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
+from gateway.store.profile_report import describe_facts
 from gateway.store.transcript import ensure_owner
 from gateway.wire.json_text import dump_bytes, dumps
 
@@ -51,7 +52,7 @@ async def list_all(request: Request) -> Response:
         before = None if after is None else after.pk
         rows, more = profile.list_facts(connection, pks, words=words, limit=limit, before=before)
         place = None if more is None else str(Place(rows[-1].created_ms, more))
-        told = profile.describe_facts(connection, rows)
+        told = describe_facts(connection, rows)
         return dump_bytes({"memories": told, "next": place})
 
     return json_response(await context_of(request).store.read(read))
@@ -64,7 +65,7 @@ async def export(request: Request) -> Response:
 
     def read(connection: Connection) -> bytes:
         rows = profile.all_active(connection, owner_pks_in_scope(connection, scope))
-        told = profile.describe_facts(connection, rows)
+        told = describe_facts(connection, rows)
         return "".join(dumps({"type": "memory", **one}) + "\n" for one in told).encode()
 
     body = await context_of(request).store.read(read)
@@ -185,4 +186,4 @@ def _find(connection: Connection, scope: Scope, id: str, *, to_change: bool = Fa
 
 
 def _told(connection: Connection, fact: ProfileRow) -> bytes:
-    return dump_bytes(profile.describe_facts(connection, [fact])[0])
+    return dump_bytes(describe_facts(connection, [fact])[0])

@@ -27,6 +27,7 @@ from gateway.flows.memory_edits import announce_fact, delete_fact, edit_fact
 from gateway.store import profile, profile_edits
 from gateway.store.conversations import owners_named
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
+from gateway.store.profile_report import describe_facts
 from gateway.store.transcript import ensure_owner
 from gateway.wire.json_text import dumps
 from gateway.wire.letters import is_blank
@@ -79,7 +80,7 @@ def list_command(
     def read(connection: Connection) -> list[dict[str, Any]]:
         pks = owners_named(connection, owner, user)
         rows, _ = profile.list_facts(connection, pks, words=query, limit=limit)
-        return profile.describe_facts(connection, rows)
+        return describe_facts(connection, rows)
 
     with opened_store(database_url) as store:
         found = store.reading(read)
@@ -119,7 +120,7 @@ def add_command(
         owner_pk = ensure_owner(connection, owner, user, now_ms)
         fact = profile_edits.add_fact(connection, owner_pk, text, about, now_ms)
         announce_fact(connection, fact, now=now)
-        return profile.describe_facts(connection, [fact])[0]
+        return describe_facts(connection, [fact])[0]
 
     with opened_store(database_url) as store:
         made = store.writing(write)
@@ -156,7 +157,7 @@ def edit_command(
         old = _find(connection, owner, user, id)
         words, subject = text or old.text, about or old.about
         fact = edit_fact(connection, old, words, subject, now_ms, now=now)
-        return profile.describe_facts(connection, [fact])[0]
+        return describe_facts(connection, [fact])[0]
 
     with opened_store(database_url) as store:
         made = store.writing(write)
@@ -218,7 +219,7 @@ def export_command(
 
     def read(connection: Connection) -> list[dict[str, Any]]:
         rows = profile.all_active(connection, owners_named(connection, owner, user))
-        return profile.describe_facts(connection, rows)
+        return describe_facts(connection, rows)
 
     with opened_store(database_url) as store:
         found = store.reading(read)

@@ -30,6 +30,7 @@ from gateway.store.fold_rows import NONE, Shown
 from gateway.store.ledger import Threads
 from gateway.store.ledger_rows import EntryRow
 from gateway.store.profile import ProfileRow
+from gateway.store.profile_paths import on_branches
 from gateway.store.shown import private_among
 from gateway.store.transcript import Node
 from policies.schema import Policy
@@ -222,10 +223,12 @@ def _document_cost(row: DocumentRow) -> int:
 
 
 def _choose_profile(connection: Connection, place: Place) -> list[ProfileRow]:
-    """In the order in which they were told, so that a new one moves nothing before it."""
+    """In the order in which they were told, so that a new one moves nothing before it; without what
+    was told on a branch that is left."""
     if not place.limits.profile:
         return []
     rows = profile.active(connection, place.owner_pk, conversation_pk=place.conversation_pk)
+    rows = on_branches(connection, rows, place.conversation_pk, place.head)
     chosen, _ = _fit(rows, lambda row: profile_cost(row.text), place.limits.profile)
     return sorted(chosen, key=lambda row: row.pk)
 

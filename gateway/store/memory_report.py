@@ -22,6 +22,7 @@ from gateway.store.ledger_rows import Path
 from gateway.store.message_ids import message_ids
 from gateway.store.moves import find_progress
 from gateway.store.profile import source_content
+from gateway.store.profile_report import describe_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.transcript import ConversationRow, Node, messages, node_by_pk
 
@@ -157,13 +158,15 @@ class _Reader:
         """The facts about the owner that views in force show."""
         shown = self._shown("profile")
         rows = profile.profile_by_pk(self._connection, sorted(shown))
-        told = profile.describe_facts(self._connection, rows)
+        told = describe_facts(self._connection, rows)
         sources = self._own_sources([source_content(row) for row in rows])
         return [
             {
                 **line,
                 "views": shown[row.pk],
-                "on_path": row.conversation_pk != self._pk or source_content(row) in sources,
+                "on_path": line["on_path"]
+                if row.conversation_pk != self._pk
+                else source_content(row) in sources,
             }
             for row, line in zip(rows, told, strict=True)
         ]

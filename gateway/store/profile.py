@@ -16,11 +16,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
-from gateway.clock import iso
 from gateway.store.prepared import Prepared
 from gateway.store.rows import new_pk, record
 from gateway.store.tables.memory import ProfileFact
-from gateway.store.transcript import conversations, messages, owners
+from gateway.store.transcript import conversations, messages
 
 profile_facts = ProfileFact.__table__  # type: ignore[attr-defined]
 
@@ -258,44 +257,6 @@ def all_active(connection: Connection, owner_pks: Collection[int] | None) -> lis
     """Every active fact of these owners (None: of everybody), oldest first."""
     rows, _ = list_facts(connection, owner_pks, limit=sys.maxsize)
     return rows[::-1]
-
-
-def describe_facts(connection: Connection, rows: Sequence[ProfileRow]) -> list[dict[str, Any]]:
-    """Facts as they are told to people. conversation: where it was learned, null where its owner
-    wrote it; private: what was learned there is shown there alone."""
-    owner = {
-        row.pk: row
-        for row in connection.execute(
-            select(owners.c.pk, owners.c.name, owners.c.user).where(
-                owners.c.pk.in_(list({row.owner_pk for row in rows}))
-            )
-        )
-    }
-    chats = {
-        row.pk: row
-        for row in connection.execute(
-            select(conversations.c.pk, conversations.c.id, conversations.c.private).where(
-                conversations.c.pk.in_(list({row.conversation_pk or 0 for row in rows}))
-            )
-        )
-    }
-    return [
-        _describe(row, owner[row.owner_pk], chats.get(row.conversation_pk or 0)) for row in rows
-    ]
-
-
-def _describe(row: ProfileRow, owner: Any, chat: Any) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "text": row.text,
-        "about": row.about,
-        "origin": row.origin,
-        "conversation": None if chat is None else chat.id,
-        "private": chat is not None and bool(chat.private),
-        "owner": owner.name,
-        "user": owner.user,
-        "created_at": iso(row.created_ms),
-    }
 
 
 def _read(row: Row[Any]) -> ProfileRow:

@@ -15,8 +15,18 @@ from gateway.flows.turn_rows import site_of
 from gateway.flows.views import ViewCache
 from gateway.prompts.memory import LEDGER_COST
 from gateway.prompts.phrases import PHRASES
-from gateway.store import documents, fold_rows, ledger, profile, profile_edits, transcript
+from gateway.store import (
+    documents,
+    fold_rows,
+    ledger,
+    profile,
+    profile_edits,
+    profile_learning,
+    transcript,
+)
 from gateway.store.ledger_rows import EntryRow
+from gateway.store.profile_learning import Told
+from gateway.store.profile_report import describe_facts
 from gateway.store.transcript import Node
 from policies.budget import limits_of
 from policies.schema import Policy
@@ -633,3 +643,36 @@ async def test_a_profile_is_shown_in_the_order_in_which_it_was_told(house: House
     here = place(house, policy(profile={"length": 110}))
     chosen = house.store.reading(choose_background, here, border=0)
     assert chosen.background.profile == ["b" * 60, "c" * 40]
+
+
+async def test_what_an_edit_took_back_is_told_to_no_other_chat(house: House) -> None:
+    """Laws 3 and 6: through real turns, and told to its owner as what it is."""
+    first = await house.say("hello", id="a")
+    told = await house.say("I live in Oslo.", id="a")
+    await house.say("and so on", id="a")
+    chat, said = house.conversation("a"), house.path("a")
+    fact = Told("The user lives in Oslo.", "home", said[2].pk)
+
+    def learn_it(connection: Connection) -> None:
+        span = [row.pk for row in said]
+        profile_learning.learn(
+            connection, chat.owner_pk, chat.pk, [fact], span=span, now_ms=house.clock.ms
+        )
+
+    house.store.writing(learn_it)
+    assert b"Oslo" in b"".join((await house.say("hi", id="b")).bytes)
+    history = [user("hello"), assistant(first.text)]
+    await house.say(*history, user("I live in Bergen."), id="a")
+    assert b"Oslo" not in b"".join((await house.say("hi", id="c")).bytes)
+    assert on_paths(house) == [False]
+    await house.say(*history, user("I live in Oslo."), assistant(told.text), user("ok?"), id="a")
+    assert b"Oslo" in b"".join((await house.say("hi", id="d")).bytes)
+    assert on_paths(house) == [True]
+
+
+def on_paths(house: House) -> list[bool]:
+    def read(connection: Connection) -> list[bool]:
+        rows = profile.active(connection, house.conversation("a").owner_pk)
+        return [line["on_path"] for line in describe_facts(connection, rows)]
+
+    return house.store.reading(read)
