@@ -112,17 +112,23 @@ def resolve_scope(request: Request) -> Scope:
     """Whose conversations this request under /api may see.
 
     An owner's key sees its own with those of all its users, or one user's (header or `?user=`). The
-    admin key sees all, or those that `?owner=` and `?user=` name.
+    admin key sees all, or those that `?owner=` and `?user=` name. Raises BadRequest where another
+    key names an owner that is not its own, whether there is one or not.
     """
     user = request.query_params.get("user", "")
+    name = request.query_params.get("owner", "")
     key = presented_key(request)
     if _keyring(request).is_admin(key):
-        name = request.query_params.get("owner", "")
         user = _forwarded_user(request) or _checked_user(user)
         if user and not name:
             raise BadRequest("`user` needs `owner` beside it.", param="owner")
         return Scope(Owner(name, user) if name else None)
-    return Scope(speaking_for(resolve_owner(request), user))
+    owner = resolve_owner(request)
+    if name not in ("", owner.name):
+        raise BadRequest(
+            f"`owner` is for the admin key; this request speaks for {owner.name}.", param="owner"
+        )
+    return Scope(speaking_for(owner, user))
 
 
 def find_in_scope(connection: Connection, scope: Scope, id: str) -> ConversationRow:

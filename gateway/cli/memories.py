@@ -23,7 +23,7 @@ from gateway.cli.options import (
 from gateway.cli.selection import owner_options, tell_owners
 from gateway.clock import SystemClock
 from gateway.errors import NotFound
-from gateway.flows.memory_edits import announce_fact, delete_fact, edit_fact
+from gateway.flows.memory_edits import announce_fact, delete_fact, edit_fact, undo_fact
 from gateway.store import profile, profile_edits
 from gateway.store.conversations import owners_named
 from gateway.store.profile import MOST_ABOUT, MOST_CHARS, ProfileRow
@@ -63,7 +63,7 @@ about_option = click.option(
 
 @click.group("memories")
 def memories_group() -> None:
-    """List, add, edit, delete and export what an owner told about themselves."""
+    """List, add, edit, undo, delete and export what an owner told about themselves."""
 
 
 @memories_group.command("list")
@@ -158,6 +158,30 @@ def edit_command(
         words, subject = text or old.text, about or old.about
         fact = edit_fact(connection, old, words, subject, now_ms, now=now)
         return describe_facts(connection, [fact])[0]
+
+    with opened_store(database_url) as store:
+        made = store.writing(write)
+    _tell(made, as_json)
+
+
+@memories_group.command("undo")
+@click.argument("id", type=Called("memory"))
+@now_option
+@owner_options
+@database_option
+@json_option
+def undo_command(
+    id: str, now: bool, owner: str, user: str, database_url: str | None, as_json: bool
+) -> None:
+    """Say a fact as it was said before its newest edit.
+
+    Where a newer one was learned in its place, the older stands again. What is deleted is gone.
+    """
+    now_ms = SystemClock().now_ms()
+
+    def write(connection: Connection) -> dict[str, Any]:
+        back = undo_fact(connection, _find(connection, owner, user, id), now_ms, now=now)
+        return profile.describe_facts(connection, [back])[0]
 
     with opened_store(database_url) as store:
         made = store.writing(write)

@@ -335,7 +335,10 @@ def edit_fact(
     now: bool,
 ) -> ProfileRow:
     """A fact of the profile in other words, and with it the same fact in the ledger of the
-    conversation that taught it. now: as in `announce_fact`."""
+    conversation that taught it; in its own words it stays what it is. now: as in
+    `announce_fact`."""
+    if (text, about) == (fact.text, fact.about):
+        return fact
     new = profile_edits.edit_fact(connection, fact, text, about, now_ms)
     check_fact(connection, new)
     ledger_edits.reword_told(connection, fact, new, now_ms)

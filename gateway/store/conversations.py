@@ -16,7 +16,7 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import versions
 from gateway.store.gist_rows import gists
-from gateway.store.profile_edits import purge_deleted, release_facts
+from gateway.store.profile_edits import keep_digests, purge_deleted, release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
 from gateway.store.tables.calls import AuxiliaryRequest
@@ -310,7 +310,8 @@ def delete_conversation(
     """Delete a conversation and all that hangs on it; its aliases are free again.
 
     What it taught of its owner goes too; where another conversation told the same, that one's word
-    stands again; the texts of deleted facts go that its views alone showed. Leaves one outbox entry
+    stands again; the texts of deleted facts go that its views alone showed, and of those that it
+    taught digests stay (profile_edits.keep_digests). Leaves one outbox entry
     for each backend that read any of it, except those `elsewhere` (known to run on other machines,
     whose memory is not ours to wipe). Returns those backends' names. Where there is none, one entry
     with nothing to wipe tells a program that runs beside this one.
@@ -331,6 +332,7 @@ def delete_conversation(
     entry = {"conversation_id": conversation.id, "conversation_pk": pk, "created_ms": now_ms}
     entries = [{**entry, "backend": backend, "done_ms": None} for backend in held]
     release_facts(connection, conversation)
+    keep_digests(connection, conversation)
     connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     purge_deleted(connection, conversation.owner_pk)

@@ -1,8 +1,8 @@
 """What is deleted in a database, for a copy that was made of it before.
 
 Rows tell it wherever they stay: the word of a deleted conversation, a fact's state, an entry's
-mark, a chapter's or gist's empty text. Facts that nothing could teach again and documents go as
-rows: that one of the copy's is not there tells it, as far as its number was given out there.
+mark, a chapter's or gist's empty text. Documents go as rows, and facts with the conversation that
+taught them: that one of the copy's is not there tells it, as far as its number was given out there.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ SELECT pk, id, CASE WHEN state = 'deleted' THEN coalesce(ended_ms, created_ms) E
 FROM profile_facts
 """
 _TAUGHT = """
-SELECT f.id, c.id, f.source, f.origin, f.created_ms, coalesce(f.ended_ms, f.created_ms)
-FROM profile_facts f JOIN conversations c ON c.pk = f.conversation_pk
+SELECT f.id, o.name, o.user, c.id, f.source, f.origin, f.created_ms,
+       coalesce(f.ended_ms, f.created_ms)
+FROM profile_facts f JOIN owners o ON o.pk = f.owner_pk
+LEFT JOIN conversations c ON c.pk = f.conversation_pk
 WHERE f.state = 'deleted' AND f.source IS NOT NULL
 """
 _DOCUMENTS = """
@@ -91,9 +93,9 @@ class Deletions:
     """What is deleted in a database, by ids.
 
     chapters: when each was; gists: conversation, policy, last message and when; taught: the facts
-    that were learned, each with its conversation, source, origin, and when it was learned and
-    deleted. named: (conversation, name) of the documents that stand; known: the conversations that
-    are there.
+    of which digests are left, each with its owner's name and user, its conversation (None: that is
+    gone, or its owner wrote it), source, origin, and when it was told and deleted. named:
+    (conversation, name) of the documents that stand; known: the conversations that are there.
     """
 
     conversations: Sequence[str] = ()
@@ -102,7 +104,7 @@ class Deletions:
     entries: Mapping[str, GoneEntry] = field(default_factory=dict)
     chapters: Mapping[str, int] = field(default_factory=dict)
     gists: Sequence[tuple[str, str, str, int]] = ()
-    taught: Sequence[tuple[str, str, str, str, int, int]] = ()
+    taught: Sequence[tuple[str, str, str, str | None, str, str, int, int]] = ()
     named: frozenset[tuple[str, str]] = frozenset()
     known: frozenset[str] = frozenset()
 

@@ -1,8 +1,8 @@
 """The owner's hand over the profile. No function commits.
 
 A fact's text is never rewritten: an edit is a row of its own in the place of the old one. What is
-deleted keeps its text while a view shows it, and its digests as long as the conversation that told
-it, so that it is not learned again.
+deleted keeps its text while a view shows it, and its digests as long as its owner has any
+conversation, so that none teaches it again (profile_learning says what they tell).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from gateway.store.profile import (
     words_of,
 )
 from gateway.store.profile_chains import chains_holding, link, reread, settle, unlink
+from gateway.store.profile_learning import source_of
 from gateway.store.rows import record
 from gateway.store.shown import pks_shown, private_among
 from gateway.store.transcript import ConversationRow, conversations
@@ -145,8 +146,8 @@ def delete_fact(
 ) -> None:
     """Delete a fact with all that it took the place of; what was deleted before stays so.
 
-    Their digests stay with the conversations that told them, so that it is not learned again. A
-    text that views still show stays until they fold, unless all is to go at once.
+    Their digests stay, so that it is not learned again. A text that views still show stays until
+    they fold, unless all is to go at once.
     """
     end_facts(connection, chain_of(connection, fact), "deleted", now_ms)
     purge_deleted(connection, fact.owner_pk, at_once=at_once)
@@ -197,6 +198,33 @@ def release_facts(connection: Connection, conversation: ConversationRow) -> None
         settle(connection, [row for row in chain if row.pk not in pks])
 
 
+def keep_digests(connection: Connection, conversation: ConversationRow) -> None:
+    """Before a conversation is deleted: of the facts that it taught and their owner deleted the
+    digests stay, without a text or a place, for other conversations may have told them too. With
+    the owner's last conversation all such digests go: there is nothing left to learn from."""
+    owner_pk = conversation.owner_pk
+    others = select(conversations.c.pk).where(
+        conversations.c.owner_pk == owner_pk, conversations.c.pk != conversation.pk
+    )
+    is_deleted = (profile_facts.c.owner_pk == owner_pk, profile_facts.c.state == "deleted")
+    if connection.execute(others.limit(1)).first() is None:
+        of_none = profile_facts.c.conversation_pk.is_(None)
+        connection.execute(
+            delete(profile_facts).where(*is_deleted, of_none, profile_facts.c.text == "")
+        )
+        return
+    taught = select(profile_facts.c.pk).where(
+        *is_deleted, profile_facts.c.conversation_pk == conversation.pk
+    )
+    pks = list(connection.execute(taught).scalars())
+    unlink(connection, owner_pk, pks)
+    connection.execute(
+        update(profile_facts)
+        .where(profile_facts.c.pk.in_(pks))
+        .values(text="", about=None, conversation_pk=None, replaces_pk=None)
+    )
+
+
 def _behind(connection: Connection, fact: ProfileRow) -> Iterator[ProfileRow]:
     """What a fact took the place of, newest first."""
     for chain in chains_holding(connection, fact.owner_pk, [fact.pk]):
@@ -207,7 +235,9 @@ def _behind(connection: Connection, fact: ProfileRow) -> Iterator[ProfileRow]:
 # --- what is emptied -----------------------------------------------------------------------------
 
 _WAITING = Prepared(
-    select(profile_facts.c.pk, profile_facts.c.source).where(
+    select(
+        profile_facts.c.pk, profile_facts.c.source, profile_facts.c.text, profile_facts.c.about
+    ).where(
         profile_facts.c.owner_pk == bindparam("owner"),
         profile_facts.c.state == "deleted",
         profile_facts.c.text != "",
@@ -217,20 +247,21 @@ _WAITING = Prepared(
 
 def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = False) -> int:
     """Empty the deleted facts of an owner that no view shows any more, or all; how many there were.
-    Those that nothing could teach again go as a whole. It is asked wherever a view may have ceased
-    to show one; where none waits it costs one look by an index."""
-    waiting: dict[int, str | None] = dict(_WAITING.all(connection, owner=owner_pk))
+    Those that the owner wrote leave their chains, and digests in place of their words. It is asked
+    wherever a view may have ceased to show one; where none waits it costs one look by an index."""
+    waiting = {pk: told for pk, *told in _WAITING.all(connection, owner=owner_pk)}
     if not waiting:
         return 0
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
     shown = set[int]() if at_once else pks_shown(connection, owned, "profile", waiting)
     gone = waiting.keys() - shown
-    taught = [pk for pk in gone if waiting[pk] is not None]
-    connection.execute(
-        update(profile_facts).where(profile_facts.c.pk.in_(taught)).values(text="", about=None)
-    )
-    unsourced = [pk for pk in gone if waiting[pk] is None]
-    if unsourced:
-        unlink(connection, owner_pk, unsourced)
-        connection.execute(delete(profile_facts).where(profile_facts.c.pk.in_(unsourced)))
+    emptied = update(profile_facts).values(text="", about=None)
+    taught = [pk for pk in gone if waiting[pk][0] is not None]
+    connection.execute(emptied.where(profile_facts.c.pk.in_(taught)))
+    written = gone.difference(taught)
+    unlink(connection, owner_pk, written)
+    for pk in written:
+        _, text, about = waiting[pk]
+        digests = {"source": source_of(text, about), "replaces_pk": None}
+        connection.execute(emptied.where(profile_facts.c.pk == pk).values(**digests))
     return len(gone)

@@ -2,7 +2,8 @@
 
 `source` says where a fact was learned and, in digests, of what it tells: the digest of the message
 alone, of what it is about, and of its pairs of letters. By it a fact that was deleted, and whose
-text is gone, is known when a summarizer tells it again in other words.
+text is gone, is known when a summarizer tells it again in other words. Of what its owner wrote it
+is made when the text goes, without a message.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Protocol
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from gateway.store.profile import (
     Moment,
@@ -82,8 +83,8 @@ def learn(
     one's place; newer is what was said later, whenever it was summarized. What this conversation
     taught before is not learned twice; what another one taught as well stands behind it. What the
     owner deleted is not learned again: from the same words nothing, from the same span nothing like
-    it, and from nothing that was said before the deletion. Nothing is learned of a private
-    conversation.
+    it, and from nothing that was said before the deletion, in whatever conversation; a copy of a
+    chat says what it says when the first one did. Nothing is learned of a private conversation.
     """
     is_private = connection.execute(
         select(conversations.c.private).where(conversations.c.pk == conversation_pk)
@@ -111,6 +112,7 @@ class _Learner:
         self._now_ms = now_ms
         self._said = _said(connection, span)
         self._contents = {content for content, _ in self._said.values()}
+        self._first: dict[str, int] = {}
         known = comparable(connection, owner_pk)
         # What a private conversation tells stands apart: it neither gives way nor hides anything.
         apart = private_among(connection, {row.conversation_pk or 0 for row in known})
@@ -146,10 +148,10 @@ class _Learner:
     def _is_known(self, known: _Known, source: _Source, said_ms: int) -> bool:
         """Whether this conversation taught it before, or it is deleted."""
         row = known.row
-        if row.source is None:
-            return False
         if row.state == "deleted":
             return self._is_deleted(known, source, said_ms)
+        if row.source is None:
+            return False
         if row.conversation_pk != self._conversation_pk or known.place != source.place:
             return False
         is_about = row.pk not in self._fresh and known.source.is_about(source)
@@ -157,15 +159,27 @@ class _Learner:
 
     def _is_deleted(self, known: _Known, source: _Source, said_ms: int) -> bool:
         """Whether this is what its owner deleted: told by the same message, by one of the same
-        span, or by any that was there when it was deleted."""
-        row = known.row
+        span, or by any that was said before it was deleted."""
         if known.place == source.place:
             return True
-        is_near = row.conversation_pk == self._conversation_pk and known.place in self._contents
-        if not is_near and said_ms > (row.ended_ms or 0):
-            return False
+        is_near = known.place in self._contents
         least = ALIKE if is_near else SAME
-        return known.source.is_about(source) or known.source.share(source) >= least
+        if not known.source.is_about(source) and known.source.share(source) < least:
+            return False
+        ended_ms = known.row.ended_ms or 0
+        return is_near or said_ms <= ended_ms or self._first_said(source.place) <= ended_ms
+
+    def _first_said(self, content: str) -> int:
+        """When a message was first stored, in any conversation of its owner that is left: a client
+        may have sent a copy of an old chat under a new id."""
+        if content not in self._first:
+            asked = (
+                select(func.min(messages.c.created_ms))
+                .join(conversations, conversations.c.pk == messages.c.conversation_pk)
+                .where(conversations.c.owner_pk == self._owner_pk, messages.c.content == content)
+            )
+            self._first[content] = self._connection.execute(asked).scalar_one()
+        return self._first[content]
 
     def _find_same(self, told: _Form, source: _Source) -> ProfileRow | None:
         """What stands and tells the same: in the same words, or else what this takes the place of.
@@ -294,12 +308,10 @@ class _Known:
 
     @cached_property
     def source(self) -> _Source:
-        """What it tells; nothing of what its owner wrote."""
-        return (
-            _Source("", "", frozenset())
-            if self.row.source is None
-            else _Source.read(self.row.source)
-        )
+        """What it tells, or told."""
+        if self.row.source is None:
+            return _Source.describe("", self.row.about, self.row.text)
+        return _Source.read(self.row.source)
 
     @cached_property
     def form(self) -> _Form:
@@ -323,6 +335,11 @@ def _said(connection: Connection, pks: Collection[int]) -> dict[int, tuple[str, 
 
 def _digest(text: str, size: int) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
+
+
+def source_of(text: str, about: str | None) -> str:
+    """What stands in `source` of what its owner wrote and deleted: digests, and no message."""
+    return str(_Source.describe("", about, text))
 
 
 def tells_same_words(row: ProfileRow, text: str, about: str | None) -> bool:

@@ -33,7 +33,7 @@ from gateway.store.profile import COLUMNS, ProfileRow, end_facts, profile_facts
 from gateway.store.profile_chains import settle_all
 from gateway.store.profile_edits import purge_deleted
 from gateway.store.rows import record
-from gateway.store.transcript import conversations, messages
+from gateway.store.transcript import conversations, find_owner, messages
 
 K = TypeVar("K")
 
@@ -78,17 +78,18 @@ def _delete_facts(connection: Connection, gone: Deletions, now_ms: int) -> Itera
 
 
 def _keep_sources(connection: Connection, gone: Deletions) -> None:
-    """What was learned and deleted after the copy was made is not learned from there again."""
-    for id, chat, source, origin, created_ms, ended_ms in gone.taught:
+    """What was deleted after the copy was made is not learned from there again."""
+    for id, name, user, chat, source, origin, created_ms, ended_ms in gone.taught:
+        owner_pk = find_owner(connection, name, user)
+        found = None if chat is None else find_anywhere(connection, chat)
         known = select(profile_facts.c.pk).where(profile_facts.c.id == id)
-        found = find_anywhere(connection, chat)
-        if found is None or connection.execute(known).first() is not None:
+        if owner_pk is None or connection.execute(known).first() is not None:
             continue
         connection.execute(
             insert(profile_facts).values(
                 id=id,
-                owner_pk=found.owner_pk,
-                conversation_pk=found.pk,
+                owner_pk=owner_pk,
+                conversation_pk=None if found is None else found.pk,
                 text="",
                 source=source,
                 origin=origin,

@@ -76,3 +76,14 @@ def test_an_export_is_json_lines(run: Run, seeded: Seeded, tmp_path: Path) -> No
 def test_a_text_of_which_nothing_is_visible_is_empty(run: Run, seeded: Seeded, text: str) -> None:
     refused = run("memories", "add", text)
     assert (refused.exit_code, "It is empty." in refused.stderr) == (2, True)
+
+
+def test_an_edit_is_undone(run: Run) -> None:
+    made = json.loads(run("memories", "add", "I like tea.", "--json").stdout)
+    edited = json.loads(run("memories", "edit", made["id"], "お茶が好き。", "--json").stdout)
+    again = json.loads(run("memories", "edit", edited["id"], "お茶が好き。", "--json").stdout)
+    assert again["id"] == edited["id"] != made["id"], "in the same words it stays what it is"
+    back = json.loads(run("memories", "undo", edited["id"], "--json").stdout)
+    assert back["text"] == "I like tea."
+    refused = run("memories", "undo", "mem_unknown")
+    assert refused.exit_code == 1 and "no memory" in refused.stderr

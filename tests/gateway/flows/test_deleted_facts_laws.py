@@ -30,9 +30,10 @@ from gateway.store.ledger_rows import EntryState, state_of
 from gateway.store.profile import ProfileRow, words_of
 from gateway.store.profile_chains import chains_holding, settle
 from gateway.store.transcript import ConversationRow, Node
+from gateway.wire.json_text import loads
 from policies.ledger.values import Entries, Fact
 from policies.values import Span
-from tests.gateway.house import House, assistant, user
+from tests.gateway.house import House, Say, assistant, user
 from tests.gateway.seeds import NOW, extend
 
 T = TypeVar("T")
@@ -47,11 +48,13 @@ WHO = st.sampled_from("ABC")
 
 @dataclass
 class Chat:
-    """A conversation, its newest messages and its chapters with the message each tells."""
+    """A conversation, its newest messages and its chapters with the messages that each tells, and
+    the facts that a summarizer found there."""
 
     row: ConversationRow
     heads: list[Node] = field(default_factory=list)
     spans: dict[int, list[int]] = field(default_factory=dict)
+    facts: dict[int, list[Fact]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def _is_withdrawn(state: EntryState) -> bool:
 
 
 class DeletedFacts(RuleBasedStateMachine):
-    """One owner. gone: by row number; taught: the words of what was learned, by where it was."""
+    """One owner. gone: by row number; taught: the words of what was learned, by where it was;
+    forgotten: what was deleted from the profile, in which words and when."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,6 +88,7 @@ class DeletedFacts(RuleBasedStateMachine):
         self.views = ViewCache()
         self.gone: dict[int, Gone] = {}
         self.taught: dict[str, str] = {}
+        self.forgotten: dict[str, int] = {}
 
     def teardown(self) -> None:
         self.connection.rollback()
@@ -102,8 +107,38 @@ class DeletedFacts(RuleBasedStateMachine):
         facts = [Fact(words, about, 0)]
         if twice:
             facts += [Fact("Has a cat, Miso.", "pets", 0), Fact("Два попугая дома.", "pets", 0)]
-        parent = chat.heads[-1] if chat.heads else None
         said = [user(f"{self.now}: {words}"), assistant(reply)]
+        self._summarize(chat, self._say(chat, said, facts), facts)
+
+    @rule(who=WHO, told=ONE)
+    def say_what_is_summarized_later(self, who: str, told: tuple[str, int]) -> None:
+        chat = self._chat(who)
+        about, at = told
+        words = SAYINGS[about][at % len(SAYINGS[about])]
+        self._say(chat, [user(f"{self.now}: {words}"), assistant("…")], [Fact(words, about, 0)])
+
+    @rule(who=WHO, pick=PICK)
+    def summarize(self, who: str, pick: int) -> None:
+        """A span is told in its own words, for the first time or anew."""
+        chat = self._chat(who)
+        for chapter in self._one_of(sorted(chat.facts), pick):
+            self._summarize(chat, chapter, chat.facts[chapter])
+
+    @rule(who=WHO, to=WHO)
+    def send_a_copy(self, who: str, to: str) -> None:
+        """A client sends an old chat under a new id; its spans are summarized as any."""
+        if who not in self.chats or to in self.chats:
+            return
+        old, copy = self.chats[who], self._chat(to)
+        for chapter, pks in old.spans.items():
+            rows = [transcript.path_between(self.connection, pk, 0)[-1] for pk in pks]
+            self._say(copy, [loads(row.raw) for row in rows], old.facts[chapter])
+        for chapter, facts in copy.facts.items():
+            self._summarize(copy, chapter, facts)
+
+    def _say(self, chat: Chat, said: Sequence[Say], facts: Sequence[Fact]) -> int:
+        """Two messages, and the chapter that is to tell these facts of them."""
+        parent = chat.heads[-1] if chat.heads else None
         nodes = extend(self.connection, chat.row, parent, said, self.now)
         chat.heads.append(nodes[-1])
         chapter, _ = chapter_rows.add_chapter(
@@ -115,7 +150,8 @@ class DeletedFacts(RuleBasedStateMachine):
             now_ms=self.now,
         )
         chat.spans[chapter] = [node.pk for node in nodes]
-        self._summarize(chat, chapter, facts)
+        chat.facts[chapter] = list(facts)
+        return chapter
 
     @rule(who=WHO, pick=PICK, told=ONE)
     def summarize_again(self, who: str, pick: int, told: tuple[str, int]) -> None:
@@ -149,6 +185,7 @@ class DeletedFacts(RuleBasedStateMachine):
         for fact in self._one_of(self._active(), pick):
             with self._deleting():
                 memory_edits.delete_fact(self.connection, fact, self._tick(), now=now)
+            self.forgotten[words_of(fact.text)] = self.now
 
     @rule(pick=PICK)
     def reject_one(self, pick: int) -> None:
@@ -246,6 +283,17 @@ class DeletedFacts(RuleBasedStateMachine):
                 told = (row.source, words_of(row.text))
                 is_it = row.pk == pk or told == (gone.source, gone.words)
                 assert not is_it or row.state == "deleted", (gone, row)
+
+    @invariant()
+    def what_was_deleted_is_learned_from_nothing_that_was_said_before(self) -> None:
+        """Wherever it was said, whenever that is folded, and whatever became of who taught it."""
+        first = "SELECT min(created_ms) FROM messages WHERE content = :content"
+        for row in self._active():
+            deleted_ms = self.forgotten.get(words_of(row.text), 0)
+            if row.origin == "model" and row.created_ms > deleted_ms > 0:
+                asked = {"content": (row.source or "").partition(":")[0]}
+                said_ms = self.connection.execute(text(first), asked).scalar_one()
+                assert said_ms > deleted_ms, row
 
     @invariant()
     def one_of_a_chain_stands_and_the_same_wherever_it_is_asked(self) -> None:
@@ -349,6 +397,8 @@ class DeletedFacts(RuleBasedStateMachine):
         before = self._deletions(chat)
         with self._deleting():
             yield
+        for row in self._active():
+            self.forgotten.pop(words_of(row.text), None)
         undone = {ms for pk, ms in before.items() if pk not in self._deletions(chat)}
         for pk, gone in [*self.gone.items()]:
             if gone.conversation_pk == chat.row.pk and gone.ended_ms in undone:

@@ -160,7 +160,10 @@ def test_the_text_of_a_deleted_fact_is_gone(chats: Chats) -> None:
     assert tuple(kept) == ("deleted", "", None)
     own = profile_edits.add_fact(chats.connection, chats.owner, "I like tea.", None, NOW)
     profile_edits.delete_fact(chats.connection, own, NOW)
-    assert chats.connection.execute(text("SELECT count(*) FROM profile_facts")).scalar() == 1
+    rows = chats.connection.execute(text("SELECT state, text, about, source FROM profile_facts"))
+    *_, written = rows.all()
+    assert tuple(written)[:3] == ("deleted", "", None)
+    assert written.source.startswith("::") and "tea" not in written.source
 
 
 def test_the_newer_takes_the_place_of_the_older(chats: Chats) -> None:
