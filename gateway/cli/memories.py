@@ -181,7 +181,7 @@ def undo_command(
 
     def write(connection: Connection) -> dict[str, Any]:
         back = undo_fact(connection, _find(connection, owner, user, id), now_ms, now=now)
-        return profile.describe_facts(connection, [back])[0]
+        return describe_facts(connection, [back])[0]
 
     with opened_store(database_url) as store:
         made = store.writing(write)

@@ -239,6 +239,10 @@ async def test_owners_never_meet(opened: Opener) -> None:
         assert await texts(door, "?user=u2", "ka") == []
         assert await texts(door, key="root") == ["u1's", "anna's"]
         assert await texts(door, "?owner=bert", "root") == []
+        assert await texts(door, "?owner=anna", "ka") == ["u1's", "anna's"]
+        refused = await send(door, "GET", f"{PATH}?owner=bert", key="ka")
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "owner")
+        assert (await send(door, "GET", f"{PATH}?owner=nobody", key="ka")).status_code == 400
         assert (await send(door, "POST", PATH, {"text": "x"}, "root")).status_code == 400
         made = await send(door, "POST", f"{PATH}?owner=bert", {"text": "x"}, "root")
         assert made.json()["owner"] == "bert"

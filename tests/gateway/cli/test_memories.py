@@ -78,7 +78,7 @@ def test_a_text_of_which_nothing_is_visible_is_empty(run: Run, seeded: Seeded, t
     assert (refused.exit_code, "It is empty." in refused.stderr) == (2, True)
 
 
-def test_an_edit_is_undone(run: Run) -> None:
+def test_an_edit_is_undone(run: Run, seeded: Seeded) -> None:
     made = json.loads(run("memories", "add", "I like tea.", "--json").stdout)
     edited = json.loads(run("memories", "edit", made["id"], "お茶が好き。", "--json").stdout)
     again = json.loads(run("memories", "edit", edited["id"], "お茶が好き。", "--json").stdout)
