@@ -276,7 +276,9 @@ def _find_move(old: Sight, new: Sight) -> tuple[int | None, str | None]:
     if old.policy != new.policy:
         return at, "policy"
     if old.fold_pk == new.fold_pk:
-        return at, "edit"
+        # Of one fold the memory changes by its owner's hand alone: what acts at once (`now`).
+        is_memory = at < new.leading + max(old.memory, new.memory)
+        return at, "renewal" if is_memory else "edit"
     # Rows are numbered in order: an older fold is that of a branch which left before the newer.
     is_older = new.fold_pk is None or new.fold_pk < (old.fold_pk or 0)
     return at, "edit" if is_older else new.fold_kind

@@ -99,6 +99,10 @@ def test_the_same_prompt_again_is_there_as_a_whole() -> None:
         ({"fold_pk": 4}, {"fold_pk": 3}, 1, "edit"),
         ({"fold_pk": 4}, {}, 1, "edit"),
         ({}, {}, 1, "edit"),
+        # what the owner changed with `now`
+        ({"fold_pk": 3, "memory": 2}, {"fold_pk": 3, "memory": 2}, 1, "renewal"),
+        ({"fold_pk": 3, "memory": 2}, {"fold_pk": 3}, 1, "renewal"),
+        ({"fold_pk": 3, "memory": 1}, {"fold_pk": 3, "memory": 1}, 1, "edit"),
     ],
 )
 def test_what_moved_it_is_named(old: Any, new: Any, at: int, by: str) -> None:
