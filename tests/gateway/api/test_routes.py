@@ -113,11 +113,11 @@ async def test_a_backend_is_chosen_and_taken_back(routed: Door) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "code", "param"),
     [
-        (b"", 400, "invalid_json", None),
+        (b"", 400, None, None),
         (b"{backend: two}", 400, "invalid_json", None),
-        ([], 400, None, None),
+        ([], 400, "invalid_json", None),
         ({}, 400, None, None),
-        ({"backend": "two", "policy": "fold"}, 400, None, None),
+        ({"backend": "two", "policy": "fold"}, 400, None, "policy"),
         ({"backend": 2}, 400, None, "backend"),
         ({"backend": "tow"}, 400, "backend_not_found", "backend"),
         ({"backend": "far"}, 503, "no_backend", "backend"),
