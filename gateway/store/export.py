@@ -16,12 +16,20 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import chapters, versions
 from gateway.store.conversations import describe_conversation
-from gateway.store.export_beside import Beside
+from gateway.store.export_beside import Beside, own_memories
 from gateway.store.fold_rows import folds
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
+from gateway.store.rows import record
 from gateway.store.token_ratios import ratios
-from gateway.store.transcript import ConversationRow, messages, system_texts
+from gateway.store.transcript import (
+    CONVERSATION_COLUMNS,
+    ConversationRow,
+    conversations,
+    messages,
+    owners,
+    system_texts,
+)
 from gateway.wire.export_lines import FORMAT
 from gateway.wire.json_text import dumps
 
@@ -80,6 +88,18 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
         select(ratios).where(ratios.c.conversation_pk == conversation.pk)
     ):
         yield dumps({"type": "ratio", "backend": row.backend, "chars_per_token": row.ratio})
+
+
+def owner_lines(connection: Connection, owner_pk: int) -> Iterator[str]:
+    """Everything of one owner: the conversations, oldest first, then what the owner wrote of
+    themselves, and the digests of what they deleted."""
+    whose = conversations.c.owner_pk == owner_pk
+    found = select(*CONVERSATION_COLUMNS).where(whose).order_by(conversations.c.pk)
+    for row in connection.execute(found).all():
+        yield from export_lines(connection, record(ConversationRow, row))
+    row = connection.execute(select(owners).where(owners.c.pk == owner_pk)).one()
+    yield dumps({"type": "owner", "format": FORMAT, **_plain(row, "name", "user")})
+    yield from map(dumps, own_memories(connection, owner_pk))
 
 
 def _count_folds(connection: Connection, conversation: ConversationRow) -> int | None:

@@ -284,7 +284,9 @@ def read_line(text: str | bytes, number: int) -> Line:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise BadRequest(f"Line {number:,} is no line of an export: {where}: {first['msg']}.") from None
+        raise BadRequest(
+            f"Line {number:,} is no line of an export: {where}: {first['msg']}."
+        ) from None
     if isinstance(line, OwnerLine | ConversationLine) and line.format != FORMAT:
         raise BadRequest(
             f"Line {number:,} is of format {line.format}; this program reads format {FORMAT}. "
