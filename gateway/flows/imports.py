@@ -59,7 +59,8 @@ def import_lines(
     def facts_of(line: ConversationLine | OwnerLine) -> Facts:
         whose = (owner, user) if owner is not None else _owner_of(line)
         if whose not in facts:
-            facts[whose] = Facts(store.writing(ensure_owner, *whose, now_ms))
+            began = min(now_ms, line.created_at)
+            facts[whose] = Facts(store.writing(ensure_owner, *whose, began))
         return facts[whose]
 
     for kind, lines in _parts(texts):
