@@ -9,7 +9,8 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from gateway.cli.arguments import Called
+from gateway.cli.arguments import Called, Text
+from gateway.cli.importing import read_file, tell_imported
 from gateway.cli.lines import one_line, printable_json, speakable
 from gateway.cli.memory_lines import tell_memory
 from gateway.cli.options import (
@@ -22,7 +23,13 @@ from gateway.cli.options import (
     print_json,
     settings_of,
 )
-from gateway.cli.selection import find_named, list_owned, owner_options, tell_owners
+from gateway.cli.selection import (
+    find_named,
+    list_owned,
+    owner_options,
+    tell_owners,
+    user_option,
+)
 from gateway.clock import SystemClock
 from gateway.errors import ConfigurationError, NotFound
 from gateway.policy_file import load_policies
@@ -43,7 +50,7 @@ _PROMPTS = 20
 
 @click.group("conversations")
 def conversations_group() -> None:
-    """List, show, export and delete conversations."""
+    """List, show, export, import and delete conversations."""
 
 
 @conversations_group.command("list")
@@ -202,6 +209,22 @@ def _export(connection: Connection, owner: str, user: str, id: str, out: Path | 
     return count
 
 
+@conversations_group.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--owner", type=Text(), help="Whose it becomes [whose the file says].")
+@user_option
+@database_option
+@json_option
+def import_command(
+    file: Path, owner: str | None, user: str, database_url: str | None, as_json: bool
+) -> None:
+    """Read an export back, line for line.
+
+    It keeps its id, its branches and its memory. What is here already is refused.
+    """
+    tell_imported(read_file(file, owner, user, database_url), as_json)
+
+
 @conversations_group.command("delete")
 @click.argument("id", type=Called("conversation"))
 @owner_options
@@ -222,7 +245,7 @@ def delete_command(
 
     Everything that was made from it goes too. ID is Foldgate's own or the client's.
     """
-    elsewhere = _backends_elsewhere(policies)
+    elsewhere = backends_elsewhere(policies)
     with opened_store(database_url) as store:
         conversation = store.reading(find_named, owner, user, id)
         whose = f"{conversation.id} of {store.reading(_tell_owner, conversation)}"
@@ -259,7 +282,7 @@ def _count_messages(connection: Connection, conversation: ConversationRow) -> in
     return int(describe_conversation(connection, conversation)["messages"])
 
 
-def _backends_elsewhere(policies: Path | None) -> set[str]:
+def backends_elsewhere(policies: Path | None) -> set[str]:
     """The backends whose memory is not ours to wipe: providers'. Deleting works without a policies
     file too: then every backend that read the conversation is noted as one to be wiped."""
     settings = settings_of(policies=policies)

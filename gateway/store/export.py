@@ -10,21 +10,28 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, func, select
 
 from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import chapters, versions
 from gateway.store.conversations import describe_conversation
-from gateway.store.export_beside import Beside
+from gateway.store.export_beside import Beside, own_memories
 from gateway.store.fold_rows import folds
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
+from gateway.store.rows import record
 from gateway.store.token_ratios import ratios
-from gateway.store.transcript import ConversationRow, messages, system_texts
+from gateway.store.transcript import (
+    CONVERSATION_COLUMNS,
+    ConversationRow,
+    conversations,
+    messages,
+    owners,
+    system_texts,
+)
+from gateway.wire.export_lines import FORMAT
 from gateway.wire.json_text import dumps
-
-FORMAT = 1
 
 Line = dict[str, Any]
 
@@ -36,6 +43,9 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
             "type": "conversation",
             "format": FORMAT,
             **describe_conversation(connection, conversation),
+            "resends": conversation.resends,
+            "noted": conversation.noted,
+            "renew_after": _count_folds(connection, conversation),
         }
     )
     beside = Beside(connection, conversation.pk)
@@ -44,7 +54,9 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
     systems: dict[int | None, int | None] = {None: None}
     for number, row in enumerate(_rows(connection, system_texts, conversation.pk), start=1):
         systems[row.pk] = number
-        yield dumps({"type": "system", "number": number, "messages": json.loads(row.body)})
+        yield dumps(
+            {"type": "system", "number": number, **_plain(row), "messages": json.loads(row.body)}
+        )
     spans = {row.pk: row for row in _rows(connection, chapters, conversation.pk)}
     texts: dict[int, tuple[str, int]] = {}
     yield from _chapters(connection, conversation.pk, ids, spans, texts)
@@ -54,10 +66,11 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
         yield dumps(_gist(row, ids, texts))
     chapter_ids: dict[int | None, str | None] = {pk: row.id for pk, row in spans.items()}
     yield from map(dumps, beside.lines(ids, chapter_ids, texts, gist_names))
-    fold_names: dict[int | None, list[Any] | None] = {None: None}
-    for row in _rows(connection, folds, conversation.pk):
-        fold_names[row.pk] = [row.policy, ids[row.at_pk]]
-        yield dumps({**_fold(row, ids, texts, gist_names), "shown": beside.names.shown(row.shown)})
+    fold_names: dict[int | None, int | None] = {None: None, 0: 0}
+    for number, row in enumerate(_rows(connection, folds, conversation.pk), start=1):
+        fold_names[row.pk] = number
+        told = _fold(row, ids, texts, gist_names)
+        yield dumps({"number": number, **told, "shown": beside.names.shown(row.shown)})
     yield from map(dumps, beside.notes(ids, fold_names))
     for row in _rows(connection, attempts, conversation.pk):
         yield dumps(_attempt(row, ids, systems, fold_names))
@@ -75,6 +88,28 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
         select(ratios).where(ratios.c.conversation_pk == conversation.pk)
     ):
         yield dumps({"type": "ratio", "backend": row.backend, "chars_per_token": row.ratio})
+
+
+def owner_lines(connection: Connection, owner_pk: int) -> Iterator[str]:
+    """Everything of one owner: the conversations, oldest first, then what the owner wrote of
+    themselves, and the digests of what they deleted."""
+    whose = conversations.c.owner_pk == owner_pk
+    found = select(*CONVERSATION_COLUMNS).where(whose).order_by(conversations.c.pk)
+    for row in connection.execute(found).all():
+        yield from export_lines(connection, record(ConversationRow, row))
+    row = connection.execute(select(owners).where(owners.c.pk == owner_pk)).one()
+    yield dumps({"type": "owner", "format": FORMAT, **_plain(row, "name", "user")})
+    yield from map(dumps, own_memories(connection, owner_pk))
+
+
+def _count_folds(connection: Connection, conversation: ConversationRow) -> int | None:
+    """How many folds there were when the memory was to be seen anew: their numbers tell it."""
+    if conversation.renew_after is None:
+        return None
+    asked = select(func.count()).where(
+        folds.c.conversation_pk == conversation.pk, folds.c.pk <= conversation.renew_after
+    )
+    return connection.execute(asked).scalar_one()
 
 
 def _rows(connection: Connection, table: Table, conversation_pk: int) -> Iterator[Any]:
@@ -121,7 +156,7 @@ def _chapters(
     for row in _rows(connection, versions, conversation_pk):
         texts[row.pk] = (spans[row.chapter_pk].id, row.version)
         written[row.chapter_pk].append(
-            _plain(row, "version", "text", "origin", "backend", "prompt")
+            _plain(row, "version", "text", "origin", "backend", "prompt", "took_ms")
         )
     for pk, row in spans.items():
         yield dumps(
@@ -141,7 +176,7 @@ def _gist(row: Any, ids: dict[int | None, str | None], texts: dict[int, tuple[st
         "last": ids[row.last_pk],
         "sources": [texts[pk] for pk in json.loads(row.sources)],
         "retired_at": None if row.retired_ms is None else iso(row.retired_ms),
-        **_plain(row, "policy", "version", "text", "origin", "backend", "prompt"),
+        **_plain(row, "policy", "version", "text", "origin", "backend", "prompt", "took_ms"),
     }
 
 
@@ -176,6 +211,14 @@ _ATTEMPT = (
     "prompt_tokens",
     "cached_tokens",
     "completion_tokens",
+    "rule",
+    "slot",
+    "prompt_chars",
+    "expected_chars",
+    "moved_at",
+    "moved_by",
+    "first_token_ms",
+    "queued_ms",
 )
 
 
@@ -183,7 +226,7 @@ def _attempt(
     row: Any,
     ids: dict[int | None, str | None],
     systems: dict[int | None, int | None],
-    fold_names: dict[int | None, list[Any] | None],
+    fold_names: dict[int | None, int | None],
 ) -> Line:
     return {
         "type": "attempt",

@@ -96,15 +96,9 @@ class Beside:
                 "last": messages.get(row.last_pk),
                 **_plain(row, "mark", "origin"),
             }
+        behind = _names_of(self._connection, [row.replaces_pk for row in self._facts])
         for row in self._facts:
-            yield {
-                "type": "memory",
-                "id": row.id,
-                "learned_here": row.conversation_pk == self._pk,
-                "replaces": self.names.facts.get(row.replaces_pk),
-                "ended_at": None if row.ended_ms is None else iso(row.ended_ms),
-                **_plain(row, "text", "about", "source", "origin", "state"),
-            }
+            yield _memory(row, row.conversation_pk == self._pk, behind)
         for row in self._documents:
             yield {
                 "type": "document",
@@ -120,9 +114,46 @@ class Beside:
                 "type": "note",
                 "fold": fold_names.get(row.fold_pk),
                 "asked": messages.get(row.asked_pk),
-                "body": json.loads(row.body),
+                "body": _by_ids(json.loads(row.body), messages),
                 **_plain(row, "policy", "kind", "chars"),
             }
+
+
+def own_memories(connection: Connection, owner_pk: int) -> Iterator[Line]:
+    """What an owner wrote, and the digests of what was deleted, of no conversation any more."""
+    of_none = profile_facts.c.conversation_pk.is_(None)
+    own = select(profile_facts).where(profile_facts.c.owner_pk == owner_pk, of_none)
+    rows = connection.execute(own.order_by(profile_facts.c.pk)).all()
+    behind = _names_of(connection, [row.replaces_pk for row in rows])
+    for row in rows:
+        yield _memory(row, None, behind)
+
+
+def _memory(row: Any, learned_here: bool | None, behind: Ids) -> Line:
+    return {
+        "type": "memory",
+        "id": row.id,
+        "learned_here": learned_here,
+        "replaces": behind.get(row.replaces_pk),
+        "ended_at": None if row.ended_ms is None else iso(row.ended_ms),
+        **_plain(row, "text", "about", "source", "origin", "state"),
+    }
+
+
+def _names_of(connection: Connection, pks: list[int | None]) -> Ids:
+    """The ids of facts by their row numbers, of whatever conversation they are."""
+    wanted = sorted({pk for pk in pks if pk is not None})
+    rows = connection.execute(
+        select(profile_facts.c.pk, profile_facts.c.id).where(profile_facts.c.pk.in_(wanted))
+    )
+    return {row.pk: row.id for row in rows}
+
+
+def _by_ids(body: Any, messages: Ids) -> Any:
+    """A note's body, in which the messages that it shows stand by their row numbers."""
+    if not isinstance(body, dict) or "shown" not in body:
+        return body
+    return {**body, "shown": [messages.get(pk) for pk in body["shown"]]}
 
 
 def _ids(rows: list[Any]) -> Ids:

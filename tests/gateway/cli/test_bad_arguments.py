@@ -33,6 +33,7 @@ REQUIRED = {
     "folder": ".",
     "id": "nobody",
     "ids": "nobody",
+    "name": "nobody",
     "text": "a fact",
     "to": "to.db",
 }

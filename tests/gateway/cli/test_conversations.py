@@ -160,7 +160,7 @@ def test_export_holds_every_branch_and_the_memory(run: Run, seeded: Seeded) -> N
     assert gist["sources"] == [[chapter["id"], 1]]
     (attempt,) = kinds["attempt"]
     assert (attempt["asked"], attempt["reply"], attempt["system"]) == (nodes[4].id, nodes[5].id, 1)
-    assert attempt["fold"] == ["local-fold", nodes[4].id]
+    assert attempt["fold"] == fold["number"] == 1
     assert kinds["system"][0]["messages"] == [[0, {"role": "system", "content": "They met."}]]
     assert kinds["quarantine"][0]["chapter"] == debt["id"]
     assert kinds["ratio"] == [{"backend": "local-glm", "chars_per_token": 3.5}]

@@ -117,7 +117,7 @@ def test_what_stands_beside_is_written_out_by_ids(tmp_path: Path) -> None:
     )
     (note,) = kinds["note"]
     assert (note["fold"], note["asked"], note["body"]["lines"]) == (
-        ["local-fold", first],
+        opening["number"],
         third,
         ["ask?"],
     )
