@@ -374,8 +374,8 @@ async def test_an_answer_without_end_is_read_to_a_bound(
 async def test_a_conversation_is_named_to_its_provider(server: FaultServer) -> None:
     """As each provider wants it: in the body, in a header, or not at all."""
     for provider, header, key in (
-        ("openai", None, "conv_7"),
-        ("xai", "conv_7", None),
+        ("openai", None, "conv_cf533c5b82d769d3d98a5012"),
+        ("xai", "conv_cf533c5b82d769d3d98a5012", None),
         ("deepseek", None, None),
     ):
         backend = make_cloud(server, f"{provider}/m")
