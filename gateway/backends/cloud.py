@@ -359,6 +359,10 @@ class Library:
         self._handler: Any = AsyncHTTPHandler
         logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)  # it warns with texts of prompts
         self.litellm.telemetry = False
+        # Where a provider wants an image's bytes LiteLLM fetches it: from public addresses alone,
+        # connected to as they were checked, each redirect as well.
+        self.litellm.user_url_validation = True
+        self.litellm.user_url_allowed_hosts = []
         self.litellm.suppress_debug_info = True
         self.litellm.drop_params = True
         self.litellm.num_retries = 0

@@ -13,6 +13,7 @@ from typing import Any
 
 from gateway.errors import BadRequest
 from gateway.wire.json_text import NotJson, loads
+from gateway.wire.media import media_urls
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -45,7 +46,8 @@ class ChatRequest:
 
     messages are the client's objects in order; params is what may travel on; max_tokens is the
     client's own limit or None; conversation is the id that the body names; tags are those of its
-    metadata, task what it says there that the request is for.
+    metadata, task what it says there that the request is for. media: addresses of images, sounds
+    and files.
     """
 
     model: str
@@ -58,6 +60,7 @@ class ChatRequest:
     user: str = ""
     tags: frozenset[str] = frozenset()
     task: str = ""
+    media: tuple[str, ...] = ()
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -74,9 +77,11 @@ def parse_chat(body: bytes) -> ChatRequest:
     messages = data.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest("`messages` must be a non-empty list.", param="messages")
+    media: list[str] = []
     for index, message in enumerate(messages):
         if not _is_plain(message):
             _check_message(index, message)
+            media += media_urls(message.get("content"))
     _check_choices(data)
     options = data.get("stream_options")
     return ChatRequest(
@@ -90,6 +95,7 @@ def parse_chat(body: bytes) -> ChatRequest:
         user=_user(data),
         tags=_body_tags(data),
         task=_body_task(data),
+        media=tuple(media),
     )
 
 
