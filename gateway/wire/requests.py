@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import BadRequest
+from gateway.wire.depth import MOST_DEPTH, is_deeper
 from gateway.wire.json_text import NotJson, loads
 from gateway.wire.media import media_urls
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 SYSTEM_ROLES = frozenset({"system", "developer"})
+MOST_MESSAGES = 100_000
+"""Of one request: twenty times the longest conversation that was measured."""
+_TOO_DEEP = f"`{{}}` is nested more than {MOST_DEPTH} deep."
 # Header and alias values: what can stand in a header, a log line and a URL.
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Placeholders that clients leave in an id's place before a chat has one: taken as an id, they
@@ -77,6 +81,12 @@ def parse_chat(body: bytes) -> ChatRequest:
     messages = data.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest("`messages` must be a non-empty list.", param="messages")
+    if len(messages) > MOST_MESSAGES:
+        raise BadRequest(
+            f"`messages` holds {len(messages):,} messages; {MOST_MESSAGES:,} are the most.",
+            param="messages",
+        )
+    _check_depth(data)
     media: list[str] = []
     for index, message in enumerate(messages):
         if not _is_plain(message):
@@ -97,6 +107,15 @@ def parse_chat(body: bytes) -> ChatRequest:
         task=_body_task(data),
         media=tuple(media),
     )
+
+
+def _check_depth(data: Mapping[str, Any]) -> None:
+    for name, value in data.items():
+        if name != "messages" and is_deeper(value):
+            raise BadRequest(_TOO_DEEP.format(name), param=name)
+    for index, message in enumerate(data["messages"]):
+        if not (_is_plain(message) and len(message) == 2) and is_deeper(message):
+            raise BadRequest(_TOO_DEEP.format(f"messages[{index}]"), param="messages")
 
 
 def _flag(data: Mapping[str, Any], name: str) -> bool:
