@@ -22,6 +22,8 @@ MOST_HOSTS = 64
 """Different hosts of one request."""
 
 _OWN_NAMES = ("localhost", "local", "localdomain", "internal", "intranet", "lan", "home.arpa")
+_STORES = ("gs://", "s3://")
+"""A provider's own stores, which only it reads."""
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -80,7 +82,7 @@ def _read_number(host: str) -> Address | None:
 async def check_urls(urls: Iterable[str], resolve: Resolve) -> None:
     """Raises UnfitAddress for the first that points into this network, by its form or by what its
     host is resolved to. A name that has no address here may have one for whoever fetches it."""
-    hosts = {host_of(url) for url in urls}
+    hosts = {host_of(url) for url in urls if not url.startswith(_STORES)}
     if len(hosts) > MOST_HOSTS:
         raise UnfitAddress(f"more than {MOST_HOSTS} different hosts are named")
     for found in await asyncio.gather(*(_look_up(host, resolve) for host in sorted(hosts))):

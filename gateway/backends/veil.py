@@ -15,6 +15,7 @@ from typing import Any
 
 from gateway.backends.base import Call, Chunk, Completion
 from gateway.backends.faults import UpstreamFault
+from gateway.randomness import random_hex
 from gateway.wire.json_text import dump_bytes, loads
 from policies.masking.messages import mask_message, mask_params
 from policies.masking.placeholders import Masks, Restorer
@@ -31,7 +32,8 @@ class Veil:
     """A call with its values hidden. Tools come before messages, as providers show them."""
 
     def __init__(self, call: Call) -> None:
-        self.masks = Masks(call.conversation or call.request_id, call.mask)
+        # Nothing that is no conversation's has a prefix to keep.
+        self.masks = Masks(call.conversation or random_hex(16), call.mask)
         params = dict(mask_params(self.masks, call.params))
         messages = tuple(map(self._hide, call.messages))
         self.call = replace(call, messages=messages, params=params, mask=())

@@ -1,5 +1,6 @@
 """Messages and parameters with their values hidden: every text that a model reads, whatever its
-field; no images, sounds or files, and no names and ids that lead from one message to another."""
+field; no images, sounds or files, and no ids and names of tools, which lead from one message to
+another."""
 
 from __future__ import annotations
 
@@ -38,6 +39,7 @@ _KEPT = frozenset(
     }
 )
 _RESULTS = ("tool", "function")
+_PEOPLE = ("user", "assistant", "system", "developer")
 
 
 def mask_message(masks: Masks, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,7 +51,12 @@ def mask_message(masks: Masks, message: Mapping[str, Any]) -> Mapping[str, Any]:
         result = masks.mask_json(content) if content[:1] in ("{", "[") else masks.mask(content)
         is_same = result == content and masked is rest
         return message if is_same else {**message, **masked, "content": result}
-    return _mask(masks, message, "")  # type: ignore[no-any-return]
+    masked = _mask(masks, message, "")
+    name = message.get("name")
+    if isinstance(name, str) and message.get("role") in _PEOPLE:
+        shown = masks.mask(name)
+        return masked if shown == name else {**masked, "name": shown}
+    return masked  # type: ignore[no-any-return]
 
 
 def mask_params(masks: Masks, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -87,6 +87,7 @@ async def test_public_names_and_unknown_ones_pass(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(addresses, "RESOLVE_SECONDS", 0.01)
     names = ["fine.example", "nowhere.example", "slow.example"]
     await check_urls([f"https://{name}/" for name in names], found)
+    await check_urls(["gs://bucket/clip.mp4", "s3://bucket/doc.pdf"], found)
 
 
 async def test_hosts_have_a_bound() -> None:

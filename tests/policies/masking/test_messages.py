@@ -61,6 +61,15 @@ def test_what_hides_nothing_is_the_same_object() -> None:
         assert masked(message) is message
 
 
+def test_the_name_of_who_speaks_is_hidden_and_that_of_a_tool_is_not() -> None:
+    said = {"role": "user", "name": MAIL, "content": "hi"}
+    assert masked(said) == {**said, "name": SHOWN}
+    plain = {"role": "user", "name": "bob", "content": "hi"}
+    assert masked(plain) is plain
+    told = {"role": "tool", "name": MAIL, "content": "hi"}
+    assert masked(told) is told
+
+
 def test_descriptions_of_tools_are_hidden_and_names_are_not() -> None:
     tool = {"name": "mail", "description": f"for {MAIL}", "parameters": {"enum": [MAIL]}}
     params = {"tools": [{"type": "function", "function": tool}], "safety_identifier": MAIL}
