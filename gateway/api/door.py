@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -189,7 +190,7 @@ def _check_sizes(scope: Scope) -> None:
             type="invalid_request_error",
             code="address_too_long",
         )
-    size = sum(len(name) + len(value) for name, value in headers)
+    size = sum(map(len, chain.from_iterable(headers)))
     if size > MOST_HEADER_BYTES or len(headers) > MOST_HEADERS:
         raise GatewayError(
             f"The header fields are more than {MOST_HEADERS}, or longer than "

@@ -89,8 +89,12 @@ def parse_chat(body: bytes) -> ChatRequest:
     _check_depth(data)
     media: list[str] = []
     for index, message in enumerate(messages):
-        if not _is_plain(message):
+        if _is_plain(message):
+            if len(message) > 2:
+                _check_fields(index, message)
+        else:
             _check_message(index, message)
+            _check_fields(index, message)
             media += media_urls(message.get("content"))
     _check_choices(data)
     options = data.get("stream_options")
@@ -113,8 +117,13 @@ def _check_depth(data: Mapping[str, Any]) -> None:
     for name, value in data.items():
         if name != "messages" and is_deeper(value):
             raise BadRequest(_TOO_DEEP.format(name), param=name)
-    for index, message in enumerate(data["messages"]):
-        if not (_is_plain(message) and len(message) == 2) and is_deeper(message):
+
+
+def _check_fields(index: int, message: Mapping[str, Any]) -> None:
+    """The depth of a message; nearly all fields are texts."""
+    for value in message.values():
+        kind = type(value)
+        if (kind is dict or kind is list) and is_deeper(value, MOST_DEPTH - 1):
             raise BadRequest(_TOO_DEEP.format(f"messages[{index}]"), param="messages")
 
 
