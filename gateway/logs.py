@@ -1,7 +1,8 @@
 """The log: one line an event, as text or as JSON, with the ids of what was being worked on.
 
-No content and no key stands in it. An exception is told by its kinds and places, not in its words:
-those may quote people. What libraries say is cut to its first line, and only from warnings on.
+No content and no key stands in it, and whatever looks like a key, a mail address or a number of a
+person is masked besides. An exception is told by its kinds and places, not in its words: those may
+quote people. What libraries say is cut to its first line, and only from warnings on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+from gateway.redaction import redact_line
 from gateway.trail import trail
 
 Form = Literal["text", "json"]
@@ -101,9 +103,9 @@ def _fields_of(record: logging.LogRecord) -> dict[str, object]:
 def _words_of(record: logging.LogRecord) -> str:
     """Our own words whole; of a library's the first line."""
     words = record.getMessage()
-    if record.name.partition(".")[0] == OURS:
-        return words
-    return words.strip().partition("\n")[0][:_LINE_CHARS]
+    if record.name.partition(".")[0] != OURS:
+        words = words.strip().partition("\n")[0][:_LINE_CHARS]
+    return redact_line(words)
 
 
 def _time_of(record: logging.LogRecord) -> str:

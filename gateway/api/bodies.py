@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from gateway.errors import BadRequest
+from gateway.wire.depth import MOST_DEPTH, is_deeper
 from gateway.wire.json_text import NotJson, doubled_key, loads
 from gateway.wire.letters import is_blank
 from policies.messages import whole_letters
@@ -25,6 +26,8 @@ def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
         raise BadRequest(f"The body is not valid JSON: {error}.", code="invalid_json") from None
     if not isinstance(told, dict):
         raise BadRequest("The body must be a JSON object.", code="invalid_json")
+    if is_deeper(told):
+        raise BadRequest(f"The body is nested more than {MOST_DEPTH} deep.", code="invalid_json")
     for name in told:
         if name not in fields:
             known = ", ".join(f"`{field}`" for field in fields) or "none"

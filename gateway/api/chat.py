@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gateway.addresses import UnfitAddress, check_urls
 from gateway.api.deps import Owner, context_of, request_id_of, resolve_owner, speaking_for
 from gateway.api.sse import ChatResponse
 from gateway.errors import BadRequest
@@ -47,6 +49,8 @@ async def create_chat_completion(request: Request) -> Response:
         incoming = await asyncio.to_thread(_read, ctx, request.headers, owner, body)
         request.state.is_big = True
     ctx.tiers(incoming.request.model)
+    if incoming.request.media:
+        await _check_media(ctx, incoming.request.media)
     return ChatResponse(
         ctx,
         incoming,
@@ -125,6 +129,20 @@ def _read(ctx: Context, headers: Headers, owner: Owner, body: bytes) -> Incoming
             param="messages",
         )
     return incoming
+
+
+async def _check_media(ctx: Context, urls: Sequence[str]) -> None:
+    """Whoever fetches an image by its address, a provider's library or a server beside us, may
+    stand inside this network: no address leads there."""
+    try:
+        await check_urls(urls, ctx.resolve)
+    except UnfitAddress as error:
+        raise BadRequest(
+            f"The address of an image or a file cannot be used: {error}. Send it as a data: "
+            "address, with its bytes in it.",
+            param="messages",
+            code="unfit_address",
+        ) from None
 
 
 def _tell_auxiliary(ctx: Context, headers: Headers, chat: ChatRequest) -> Auxiliary | None:

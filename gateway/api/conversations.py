@@ -39,8 +39,8 @@ router = APIRouter(prefix="/api/conversations")
 
 
 def json_response(body: bytes) -> Response:
-    """An answer that no proxy or browser keeps: it holds people's words."""
-    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+    """An answer of our own surface, which the door says nobody keeps."""
+    return Response(body, media_type="application/json")
 
 
 @router.get("")

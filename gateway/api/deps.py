@@ -6,6 +6,7 @@ Plain functions over the request; what they need hangs on `app.state` (`context`
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _USER = re.compile(r"[A-Za-z0-9._:@+-]{1,256}")
 _USER_LIMIT = 256
 # As gateway.wire.requests.check_id allows them; whatever else is asked for cannot exist.
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 _WHOLE = re.compile(r"[0-9]{1,6}")
 
 
@@ -129,6 +131,21 @@ def resolve_scope(request: Request) -> Scope:
             f"`owner` is for the admin key; this request speaks for {owner.name}.", param="owner"
         )
     return Scope(speaking_for(owner, user))
+
+
+def is_stranger(request: Request) -> bool:
+    """Whether someone asks from elsewhere, or through a proxy, without a key that is known here."""
+    key = presented_key(request)
+    keyring = _keyring(request)
+    if keyring.owner(key) is not None or keyring.is_admin(key):
+        return False
+    client = request.client
+    if client is None or any(name in request.headers for name in _FORWARDED):
+        return True
+    try:
+        return not ipaddress.ip_address(client.host).is_loopback
+    except ValueError:
+        return True
 
 
 def find_in_scope(connection: Connection, scope: Scope, id: str) -> ConversationRow:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +45,23 @@ _ALWAYS = (
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
 )
+# Nothing here is a page but what stands under /admin, which needs no one else's scripts.
+_NO_PAGE = (
+    b"content-security-policy",
+    b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+)
+_PAGE = (
+    b"content-security-policy",
+    b"default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; "
+    b"base-uri 'none'; form-action 'self'",
+)
+# No proxy and no browser keeps people's words.
+_KEPT_NOWHERE = (b"cache-control", b"no-store")
+_PRIVATE_PATHS = ("/api", "/admin")
+MOST_HEADER_BYTES = 128 * 1024
+MOST_HEADERS = 200
+MOST_ADDRESS_BYTES = 16 * 1024
+"""Of a request: its header fields, and its path with what is asked in it."""
 _METHODS = b"GET, POST, PUT, PATCH, DELETE, OPTIONS"
 # A browser asks again after this many seconds.
 _PREFLIGHT_SECONDS = b"600"
@@ -105,7 +123,11 @@ class Door:
         if number is None or not _REQUEST_ID.fullmatch(number):
             number = b"req_" + random_hex(12).encode()
         scope.setdefault("state", {})["request_id"] = number.decode()
+        path = scope["path"]
         added = [*_ALWAYS, (b"x-request-id", number)]
+        added.append(_PAGE if path.startswith("/admin") else _NO_PAGE)
+        if path.startswith(_PRIVATE_PATHS):
+            added.append(_KEPT_NOWHERE)
         origin = _find(headers, b"origin")
         if origin is not None:
             added += _cross_origin(origin, self._is_closed(scope))
@@ -115,6 +137,7 @@ class Door:
         return self._keyless and scope["path"].startswith(("/api", "/admin", "/metrics"))
 
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        _check_sizes(scope)
         if scope["method"] == "OPTIONS" and _is_preflight(scope["headers"]):
             await send(_preflight(scope["headers"]))
             await send({"type": "http.response.body", "body": b""})
@@ -155,6 +178,27 @@ def _find(headers: Headers, name: bytes) -> bytes | None:
         if key == name:
             return value
     return None
+
+
+def _check_sizes(scope: Scope) -> None:
+    """The server beneath takes fields and addresses of any length."""
+    headers: Headers = scope["headers"]
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
+        raise GatewayError(
+            f"The address is longer than {MOST_ADDRESS_BYTES:,} bytes.",
+            status=414,
+            type="invalid_request_error",
+            code="address_too_long",
+        )
+    size = sum(map(len, chain.from_iterable(headers)))
+    if size > MOST_HEADER_BYTES or len(headers) > MOST_HEADERS:
+        raise GatewayError(
+            f"The header fields are more than {MOST_HEADERS}, or longer than "
+            f"{MOST_HEADER_BYTES:,} bytes.",
+            status=431,
+            type="invalid_request_error",
+            code="headers_too_large",
+        )
 
 
 def _too_large(limit: int) -> PayloadTooLarge:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from gateway.api.deps import context_of
+from gateway.api.deps import context_of, is_stranger
 from gateway.backends.base import Backend
 from gateway.wire.json_text import dump_bytes
 
@@ -31,6 +31,7 @@ async def readyz(request: Request) -> Response:
     """200 where a turn can be served: the database answers and at least one backend is on and
     healthy, and not left alone after its failures. One backend that is down does not make the
     gateway unready: its turns go elsewhere. `unserved`: the models all of whose tiers are out.
+    A stranger is told whether it is ready, and no names.
     """
     context = context_of(request)
     database = await _probe_database(request)
@@ -42,6 +43,8 @@ async def readyz(request: Request) -> Response:
     usable = {name for name, one in found if one["ok"] and one["circuit"] != "open"}
     models = context.policies.file.models.items()
     ready = database["ok"] and bool(usable)
+    if is_stranger(request):
+        return _json({"ready": ready}, status=200 if ready else 503)
     body = {
         "ready": ready,
         "database": database,

@@ -69,7 +69,7 @@ async def export(request: Request) -> Response:
         return "".join(dumps({"type": "memory", **one}) + "\n" for one in told).encode()
 
     body = await context_of(request).store.read(read)
-    return Response(body, media_type="application/x-ndjson", headers={"cache-control": "no-store"})
+    return Response(body, media_type="application/x-ndjson")
 
 
 @router.get("/{id}")

@@ -24,7 +24,7 @@ from gateway.backends.classification import classify_payload
 from gateway.backends.events import DATA, ERROR, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
 from gateway.backends.plain_runs import PlainForm, learn_form
-from gateway.backends.redaction import redact
+from gateway.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
 from policies.schema import Timeouts
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from gateway.wire.json_text import loads
 from gateway.wire.replies import ReplyBuilder
+from policies.masking.kinds import Kind
 
 Purpose = Literal["chat", "summary", "gist", "auxiliary", "prefill"]
 
@@ -40,7 +41,8 @@ class Call:
     of the prompt; `unread_chars`: of these, what a server that served this conversation before
     should not hold yet; None where nobody knows. `deadline`: the event loop's seconds at which a
     client would give up; by then a whole answer has ended, and a streamed one waits in no line of
-    the gateway's. `trace` is filled in by the backend.
+    the gateway's. `mask`: what a model off this machine gets placeholders for. `trace` is filled in
+    by the backend.
     """
 
     messages: tuple[bytes, ...]
@@ -54,6 +56,7 @@ class Call:
     prompt_chars: int | None = None
     unread_chars: int | None = None
     deadline: float | None = None
+    mask: tuple[Kind, ...] = ()
     trace: Trace = field(default_factory=Trace, compare=False)
 
     def __post_init__(self) -> None:

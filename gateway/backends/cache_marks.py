@@ -9,6 +9,7 @@ alone, since its newer models cache by themselves; so do DeepSeek and Groq, who 
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 from gateway.backends.base import Call
@@ -23,10 +24,15 @@ def cache_options(provider: str, call: Call) -> dict[str, Any]:
     if call.conversation is None or call.purpose != "chat":
         return {}
     if provider in BY_HEADER:
-        return {"extra_headers": {BY_HEADER[provider]: call.conversation}}
+        return {"extra_headers": {BY_HEADER[provider]: _alias(call.conversation)}}
     if provider in BY_KEY and "prompt_cache_key" not in call.params:
-        return {"prompt_cache_key": call.conversation}
+        return {"prompt_cache_key": _alias(call.conversation)}
     return {}
+
+
+def _alias(conversation: str) -> str:
+    """A name for a conversation that does not tell its id: placeholders are made with that."""
+    return "conv_" + blake2b(conversation.encode(), digest_size=12, person=b"cache").hexdigest()
 
 
 def mark_prefix(provider: str, model: str, call: Call, messages: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.redaction import redact
+from gateway.redaction import redact
 from gateway.wire.json_text import loads
 
 RETRY_AFTER_CAP = 120.0

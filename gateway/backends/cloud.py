@@ -20,6 +20,7 @@ from gateway.backends.answers import AnswerReader, choose_wait
 from gateway.backends.base import Call, Chunk, Completion, Health
 from gateway.backends.cache_marks import cache_options, mark_prefix
 from gateway.backends.faults import FaultKind, UpstreamFault
+from gateway.backends.veil import complete_veiled, stream_veiled
 from gateway.backends.waits import Waits
 from gateway.backends.whole_answers import check_completion, read_completion
 from gateway.wire.json_text import dump_bytes, loads
@@ -182,7 +183,15 @@ class Cloud:
 
     # --- calls -----------------------------------------------------------------------------------
 
-    async def stream(self, call: Call) -> AsyncIterator[Chunk]:
+    def stream(self, call: Call) -> AsyncIterator[Chunk]:
+        return stream_veiled(self._stream, call) if call.mask else self._stream(call)
+
+    async def complete(self, call: Call) -> Completion:
+        if call.mask:
+            return await complete_veiled(self._complete, call)
+        return await self._complete(call)
+
+    async def _stream(self, call: Call) -> AsyncGenerator[Chunk, None]:
         tap = await self._open(call)
         try:
             reply = await self._ask(call, tap)
@@ -195,7 +204,7 @@ class Cloud:
         finally:
             await tap.hang_up()
 
-    async def complete(self, call: Call) -> Completion:
+    async def _complete(self, call: Call) -> Completion:
         tap = await self._open(call)
         try:
             reply = await self._ask(call, tap)
@@ -350,6 +359,10 @@ class Library:
         self._handler: Any = AsyncHTTPHandler
         logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)  # it warns with texts of prompts
         self.litellm.telemetry = False
+        # Where a provider wants an image's bytes LiteLLM fetches it: from public addresses alone,
+        # connected to as they were checked, each redirect as well.
+        self.litellm.user_url_validation = True
+        self.litellm.user_url_allowed_hosts = []
         self.litellm.suppress_debug_info = True
         self.litellm.drop_params = True
         self.litellm.num_retries = 0

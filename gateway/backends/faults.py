@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gateway.backends.redaction import FAULT_CHARS, redact
 from gateway.errors import UpstreamFailed
+from gateway.redaction import FAULT_CHARS, redact
 
 
 class FaultKind(StrEnum):

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.backends.base import Call
 from gateway.wire.json_text import dump_bytes
+from gateway.wire.media import withhold_media
 
 BLOCKED = frozenset({"id_slot", "cache_prompt", "n_cache_reuse", "return_progress"})
 """Fields that would let a client reach another conversation's slot or spoil its cache, and the one
@@ -51,9 +52,12 @@ def chat_body(call: Call, model: str | None, slot: int | None) -> bytes:
 
 
 def join_body(messages: Sequence[bytes], fields: dict[str, Any]) -> bytes:
-    """One JSON object: the messages as they are, and the other fields."""
+    """One JSON object: the messages as they are, and the other fields. Images are passed on as
+    data alone: by an address the server would fetch them itself, from wherever it stands, and
+    follow where that sends it."""
     rest = dump_bytes(fields)[1:] if fields else b"}"
-    return b'{"messages":[' + b",".join(messages) + (b"]," if fields else b"]") + rest
+    shown = map(withhold_media, messages)
+    return b'{"messages":[' + b",".join(shown) + (b"]," if fields else b"]") + rest
 
 
 def passes(key: str) -> bool:

@@ -19,6 +19,7 @@ from gateway.backends.slot_care import SlotCare
 from gateway.backends.slot_leases import Dropped, Lease
 from gateway.backends.waits import Waits
 from gateway.wire.json_text import dump_bytes
+from gateway.wire.media import withhold_media
 from gateway.wire.replies import ReplyBuilder
 from policies.schema import LlamaCppBackend
 
@@ -222,6 +223,12 @@ class LlamaCpp:
     ) -> AsyncIterator[tuple[Connection, Lease, Waits]]:
         """One call from its place in the line to the end of its answer, and its clock: a
         slot is taken, and given back however it ends. A prefill that is dropped is cancelled."""
+        if call.messages and withhold_media(call.messages[-1]) is not call.messages[-1]:
+            raise UpstreamFault(
+                FaultKind.BAD_REQUEST,
+                f"The backend {self.name} is sent no addresses of images, which it would fetch "
+                "itself; send the image as a data: address",
+            )
         if self.slot_care.pinned and self.slot_care.keeper.total is None:
             await self.window()
         lease = await self._stand_in_line(call)

@@ -19,8 +19,8 @@ from gateway.backends.connections import (
 )
 from gateway.backends.events import MAX_EVENT_BYTES
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.redaction import redact
 from gateway.backends.waits import Stage, Waits
+from gateway.redaction import redact
 from gateway.wire.json_text import dump_bytes, loads
 from policies.schema import LlamaCppBackend
 

@@ -73,10 +73,14 @@ class LookupClient:
         # Only where lookups are asked: the library takes its time and its megabytes.
         import aiohttp
 
+        from gateway.backends.lookup_names import OperatorNames
+
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None)
             self._session = aiohttp.ClientSession(
-                timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+                connector=aiohttp.TCPConnector(resolver=OperatorNames()),
+                timeout=aiohttp.ClientTimeout(total=None),
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         secret = {name: value.get_secret_value() for name, value in lookup.headers.items()}
         headers = {name: value for name, value in secret.items() if value}

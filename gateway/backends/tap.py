@@ -19,8 +19,8 @@ import httpx
 from gateway.backends.classification import classify_payload, classify_response
 from gateway.backends.events import DATA, MAX_EVENT_BYTES, EventParser, EventTooLarge
 from gateway.backends.faults import FaultKind, UpstreamFault, read_finish
-from gateway.backends.redaction import redact
 from gateway.backends.waits import Stage, Waits
+from gateway.redaction import redact
 from gateway.wire.json_text import loads
 from policies.schema import Timeouts
 

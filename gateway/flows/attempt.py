@@ -362,6 +362,7 @@ def _prepared(
         prompt_chars=chars,
         unread_chars=None if move.expected_chars is None else chars - move.expected_chars,
         stable=sight.leading + sight.memory,
+        mask=setting.policy.privacy.mask,
     )
     tell_ready(ctx, begun, dropped)
     return Prepared(backend, setting, begun, call, dropped, chars, sight, move)

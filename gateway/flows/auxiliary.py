@@ -300,6 +300,7 @@ async def _prepare(
         purpose="auxiliary",
         request_id=request_id,
         deadline=deadline,
+        mask=setting.policy.privacy.mask,
     )
     return call, dropped
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from gateway.addresses import Resolve, resolve
 from gateway.backends.base import Backend
 from gateway.backends.lookups import LookupClient
 from gateway.clock import Clock
@@ -41,7 +42,7 @@ class Context:
     are left alone for a while. meters counts what happens, traces follows it.
     lookups asks other sources for notes, indexing makes the past searchable behind the turns.
     prefixes knows the last prompts, prefills reads the next ones in ahead. slots cares for local
-    servers between turns.
+    servers between turns. resolve: addresses of the hosts that clients name.
     """
 
     settings: Settings
@@ -53,6 +54,7 @@ class Context:
     ring: Callable[[int], None] = lambda due_ms: None
     quiet: Callable[[], None] = lambda: None
     stop_work: Callable[[int], None] = lambda conversation_pk: None
+    resolve: Resolve = resolve
     views: ViewCache = field(default_factory=ViewCache)
     lookups: LookupClient = field(default_factory=LookupClient)
     prefixes: PrefixBook = field(default_factory=PrefixBook)

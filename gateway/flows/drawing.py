@@ -148,6 +148,7 @@ class Drawing:
             purpose=round_.work.purpose,
             request_id=f"{round_.key}#{round_.attempt}.{self.index}.{self.draw}",
             conversation=round_.conversation,
+            mask=round_.mask,
         )
         async with round_.gate(name):
             self.desk.counts.asked += 1

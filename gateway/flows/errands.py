@@ -29,10 +29,12 @@ from gateway.jobs.leases import Held
 from gateway.jobs.rows import JobRow
 from gateway.prompts.span import span_lines
 from gateway.store.origins import Origin, find_origin
+from gateway.store.profile_learning import personal_kinds
 from gateway.trail import learn_conversation
 from policies.generations import GREAT_STACK
 from policies.language import language_of
 from policies.ledger.threads import choose_threads
+from policies.masking.kinds import KINDS, Kind
 from policies.retries import Cause, plan_retry
 from policies.schema import Policy
 from policies.standin import write_stand_in
@@ -164,6 +166,7 @@ class Errands:
             gate=self._gate,
             report=partial(self._quarantine, task.held),
             conversation=task.origin.id,
+            mask=self._hidden(task.policy, task.origin),
         )
         outcome = await self._write(round_)
         if isinstance(outcome, Draft):
@@ -190,6 +193,15 @@ class Errands:
         finally:
             span.end()
         return outcome
+
+    def _hidden(self, policy: Policy, origin: Origin) -> tuple[Kind, ...]:
+        """What summarizers off this machine do not see: what this policy or that of any tier of the
+        model hides."""
+        file = self._ctx.policies.file
+        model = file.find_model(origin.model)
+        tiers = () if model is None else model.tiers
+        masks = [policy.privacy.mask, *(file.policies[t.policy].privacy.mask for t in tiers)]
+        return tuple(kind for kind in KINDS if any(kind in mask for mask in masks))
 
     def _summarizers(self, policy: Policy, origin: Origin) -> list[Backend]:
         """Who is asked, in order; whoever is left alone after failed turns comes last. A private
@@ -231,10 +243,18 @@ class Errands:
         self._ctx.meters.chapter_stored(held.job.kind, draft.took_ms / 1000)
         if held.job.kind == "chapter":
             self._counts.chapters += 1
+            self._count_refused(task.policy, draft)
         else:
             self._counts.majors += 1
         await self._look_ahead(held.job, is_model=True)
         self._ctx.prefills.memory_grew(held.job.conversation_pk)
+
+    def _count_refused(self, policy: Policy, draft: Draft) -> None:
+        """Facts that the owner's profile does not take."""
+        if policy.profile.learn:
+            for fact in draft.entries.facts:
+                for kind in sorted(personal_kinds(fact)):
+                    self._ctx.meters.fact_refused(kind)
 
     async def _look_ahead(self, job: JobRow, *, is_model: bool) -> None:
         """After a text that no view shows yet: the next one that its view will need. Where this is

@@ -11,6 +11,7 @@ from typing import Any
 from gateway.backends.base import Backend
 from gateway.flows.assignments import Assignment
 from policies.ledger.values import NOTHING, Entries
+from policies.masking.kinds import Kind
 from policies.retries import Cause
 from policies.schema.policy import Summaries
 
@@ -75,8 +76,9 @@ class Round:
     drawn from both).
 
     ratios: characters per token as learned in this conversation, by backend. gate: entered for
-    each call, waits for a quiet moment of the backend. report: stores a rejected output. calls:
-    the seconds that each call took.
+    each call, waits for a quiet moment of the backend. report: stores a rejected output. mask:
+    what summarizers off this machine are shown placeholders for. calls: the seconds that each call
+    took.
     """
 
     work: Assignment
@@ -88,6 +90,7 @@ class Round:
     gate: Callable[[str], AbstractAsyncContextManager[None]]
     report: Callable[[Rejected], Awaitable[None]]
     conversation: str | None = None
+    mask: tuple[Kind, ...] = ()
     calls: list[float] = field(default_factory=list)
 
     @property

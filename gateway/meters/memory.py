@@ -37,6 +37,11 @@ class MemoryMeters(Registry):
             "entry",
             "outcome",
         )
+        self._personal = self._counter(
+            "profile_facts_refused",
+            "Facts that the profile did not learn, by the kind of value that they held",
+            "kind",
+        )
         self._written = self._histogram(
             "chapter_seconds", "From a job's claim to its stored text", _WRITING, "kind"
         )
@@ -91,6 +96,10 @@ class MemoryMeters(Registry):
         """Entries of an accepted chapter, of one kind: the span bears them out or does not."""
         self._entries(backend, entry, "kept").inc(kept)
         self._entries(backend, entry, "dropped").inc(dropped)
+
+    def fact_refused(self, kind: str) -> None:
+        """A fact of an accepted chapter was not learned: it held a mail address, a number."""
+        self._personal(kind).inc()
 
     def chapter_stored(self, kind: str, seconds: float) -> None:
         """A chapter or gist of a model was stored, so long after its job was claimed."""

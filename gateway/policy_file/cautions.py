@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from policies.budget import find_narrowed, limits_of
 from policies.recall.room import ONE_SEARCH, between_folds, can_search
 from policies.schema import Policy, PolicyFile, find_waiting
@@ -15,6 +17,7 @@ def find_cautions(file: PolicyFile) -> list[str]:
     """A sentence for each setting that does nothing yet, or less than it says."""
     return [
         *find_waiting(file),
+        *_find_unhidden(file),
         *(
             f"policies.{name}.{sentence}"
             for name, policy in file.policies.items()
@@ -25,6 +28,19 @@ def find_cautions(file: PolicyFile) -> list[str]:
             )
         ),
     ]
+
+
+def _find_unhidden(file: PolicyFile) -> Iterator[str]:
+    """Where a fallback or a move shows another cloud model what the first one was not to see."""
+    for name, model in file.models.items():
+        policies = {t.policy for t in model.tiers if not file.backends[t.backend].is_local}
+        hidden = {policy: file.policies[policy].privacy.mask for policy in sorted(policies)}
+        if len({frozenset(mask) for mask in hidden.values()}) > 1:
+            told = ", ".join(f"{p} {', '.join(m) or 'nothing'}" for p, m in hidden.items())
+            yield (
+                f"models.{name}: its tiers off this machine do not hide the same "
+                f"(privacy.mask), so that a fallback may show what the first one hides: {told}"
+            )
 
 
 def tell_full_room(limits: Limits) -> str:

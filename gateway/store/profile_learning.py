@@ -35,6 +35,7 @@ from gateway.store.shown import private_among
 from gateway.store.transcript import conversations, messages
 from policies.ledger.additions import frame_of
 from policies.likeness import letter_pairs
+from policies.masking.finding import kinds_in
 
 ALIKE = 0.45
 """The share of letter pairs from which on a fact of one span is taken for the one that its owner
@@ -45,9 +46,8 @@ SAME = 0.8
 """The share from which on two tellings of one message are one fact, whatever they are about."""
 
 
-class Telling(Protocol):
-    """A fact as a judged chapter tells it (an entry of the ledger). source_pk: the message that
-    bears it out."""
+class Says(Protocol):
+    """What a fact says, and what about."""
 
     @property
     def text(self) -> str: ...
@@ -55,8 +55,18 @@ class Telling(Protocol):
     @property
     def about(self) -> str | None: ...
 
+
+class Telling(Says, Protocol):
+    """A fact as a judged chapter tells it (an entry of the ledger). source_pk: the message that
+    bears it out."""
+
     @property
     def source_pk(self) -> int | None: ...
+
+
+def personal_kinds(fact: Says) -> frozenset[str]:
+    """The kinds of values for which a fact is not learned; none for one that may be."""
+    return kinds_in(f"{fact.text}\n{fact.about or ''}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,11 @@ def learn(
     taught before is not learned twice; what another one taught as well stands behind it. What the
     owner deleted is not learned again: from the same words nothing, from the same span nothing like
     it, and from nothing that was said before the deletion, in whatever conversation; a copy of a
-    chat says what it says when the first one did. Nothing is learned of a private conversation.
+    chat says what it says when the first one did. Nothing is learned of a private conversation, and
+    no fact that holds a mail address, a number of a person or of their money: those are for their
+    owner alone to add.
     """
+    told = [fact for fact in told if not personal_kinds(fact)]
     is_private = connection.execute(
         select(conversations.c.private).where(conversations.c.pk == conversation_pk)
     ).scalar()

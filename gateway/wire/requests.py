@@ -12,10 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import BadRequest
+from gateway.wire.depth import MOST_DEPTH, is_deeper
 from gateway.wire.json_text import NotJson, loads
+from gateway.wire.media import media_urls
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 SYSTEM_ROLES = frozenset({"system", "developer"})
+MOST_MESSAGES = 100_000
+"""Of one request: twenty times the longest conversation that was measured."""
+_TOO_DEEP = f"`{{}}` is nested more than {MOST_DEPTH} deep."
 # Header and alias values: what can stand in a header, a log line and a URL.
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Placeholders that clients leave in an id's place before a chat has one: taken as an id, they
@@ -45,7 +50,8 @@ class ChatRequest:
 
     messages are the client's objects in order; params is what may travel on; max_tokens is the
     client's own limit or None; conversation is the id that the body names; tags are those of its
-    metadata, task what it says there that the request is for.
+    metadata, task what it says there that the request is for. media: addresses of images, sounds
+    and files.
     """
 
     model: str
@@ -58,6 +64,7 @@ class ChatRequest:
     user: str = ""
     tags: frozenset[str] = frozenset()
     task: str = ""
+    media: tuple[str, ...] = ()
 
 
 def parse_chat(body: bytes) -> ChatRequest:
@@ -74,9 +81,21 @@ def parse_chat(body: bytes) -> ChatRequest:
     messages = data.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequest("`messages` must be a non-empty list.", param="messages")
+    if len(messages) > MOST_MESSAGES:
+        raise BadRequest(
+            f"`messages` holds {len(messages):,} messages; {MOST_MESSAGES:,} are the most.",
+            param="messages",
+        )
+    _check_depth(data)
+    media: list[str] = []
     for index, message in enumerate(messages):
-        if not _is_plain(message):
+        if _is_plain(message):
+            if len(message) > 2:
+                _check_fields(index, message)
+        else:
             _check_message(index, message)
+            _check_fields(index, message)
+            media += media_urls(message.get("content"))
     _check_choices(data)
     options = data.get("stream_options")
     return ChatRequest(
@@ -90,7 +109,22 @@ def parse_chat(body: bytes) -> ChatRequest:
         user=_user(data),
         tags=_body_tags(data),
         task=_body_task(data),
+        media=tuple(media),
     )
+
+
+def _check_depth(data: Mapping[str, Any]) -> None:
+    for name, value in data.items():
+        if name != "messages" and is_deeper(value):
+            raise BadRequest(_TOO_DEEP.format(name), param=name)
+
+
+def _check_fields(index: int, message: Mapping[str, Any]) -> None:
+    """The depth of a message; nearly all fields are texts."""
+    for value in message.values():
+        kind = type(value)
+        if (kind is dict or kind is list) and is_deeper(value, MOST_DEPTH - 1):
+            raise BadRequest(_TOO_DEEP.format(f"messages[{index}]"), param="messages")
 
 
 def _flag(data: Mapping[str, Any], name: str) -> bool:

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticKnownError
 
+from policies.masking.kinds import Kind
 from policies.schema.parts import Fault, Part, refuse
 from policies.schema.quantities import Chars, MaxOutput, Seconds, Text, Timeout, Unit, ViewSize
 
@@ -174,6 +175,21 @@ class Profile(Part):
     """Characters shown at most, and never more than a tenth of what a fold leaves; 0: none."""
 
 
+class Privacy(Part):
+    """What models off this machine do not get to see."""
+
+    mask: tuple[Kind, ...] = ()
+    """Values that ``litellm`` backends are shown placeholders for, in turns, titles and summaries;
+    in the replies and in the transcript they stand as they are."""
+
+    @field_validator("mask")
+    @classmethod
+    def _each_once(cls, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        if len(set(kinds)) < len(kinds):
+            refuse("twice", "each kind of value is named once")
+        return kinds
+
+
 class ReplyFields(Part):
     """The fields of replies that are JSON, so that summarizers can tell apart what they hold."""
 
@@ -198,6 +214,7 @@ class Policy(Part):
     rewritten at each fold, for chats that are soon forgotten."""
     ledger: Ledger = Ledger()
     profile: Profile = Profile()
+    privacy: Privacy = Privacy()
     documents: tuple[Text, ...] = ()
     """Files whose texts stand in every view of this policy, beside the file or by full path."""
     reply_fields: ReplyFields = ReplyFields()

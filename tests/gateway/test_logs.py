@@ -59,6 +59,32 @@ class TestLogs:
             "DEBUG foldgate.upkeep: a try [backend=local job=chapter:7]\n"
         )
 
+    @pytest.mark.parametrize(
+        ("said", "told"),
+        [
+            ("mail to bob@example.com failed", "mail to *** failed"),
+            ("携帯090-1234-5678に", "携帯***に"),
+            ("card 4111 1111 1111 1111, DNI 12345678Z", "card ***, DNI ***"),
+            ("with sk-abcdef123456 and Bearer abcdef123456", "with *** and ***"),
+            ("http://user:secret@db.example/x", "http://***@db.example/x"),
+            ("api_key=abcd1234", "api_key=***"),
+            # What the log is there for stays.
+            ("conv_0a1b2c3d4e5f60718293a4b5", "conv_0a1b2c3d4e5f60718293a4b5"),
+            ("attempt 12 read 48000 tokens in 1500 ms", "attempt 12 read 48000 tokens in 1500 ms"),
+            ("d41d8cd98f00b204e9800998ecf8427e", "d41d8cd98f00b204e9800998ecf8427e"),
+            ("http://127.0.0.1:8080 on 2026-12-01", "http://127.0.0.1:8080 on 2026-12-01"),
+        ],
+    )
+    @pytest.mark.parametrize("logger", ["foldgate.turn", "sqlalchemy.pool"])
+    def test_values_and_keys_are_masked_whoever_says_them(
+        self, logger: str, said: str, told: str
+    ) -> None:
+        out = io.StringIO()
+        configure_logs("json", "info", out)
+        logging.getLogger(logger).warning("%s", said)
+        (line,) = self.lines(out)
+        assert line["message"] == told
+
     @pytest.mark.parametrize("form", ["json", "text"])
     def test_an_exception_is_told_without_its_words(self, form: str) -> None:
         out = io.StringIO()

@@ -168,3 +168,50 @@ async def test_a_stream_that_had_begun_is_broken_off(door: Door) -> None:
         with pytest.raises(RuntimeError) as broken:
             await client.get("/half")
     assert "ORCHID-7" not in str(broken.value)
+
+
+async def test_every_response_says_what_browsers_may_not_do(door: Door) -> None:
+    for path in ("/healthz", "/nowhere", "/v1/models", "/api/policies", "/api/nowhere", "/admin"):
+        headers = (await door.get(path)).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        source = "'self'" if path == "/admin" else "'none'"
+        assert headers["content-security-policy"].startswith(f"default-src {source};")
+        if path.startswith(("/api", "/admin", "/healthz")):
+            assert headers.get_list("cache-control") == ["no-store"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code"),
+    [
+        ("/v1/models", {"x-long": "x" * 140_000}, 431, "headers_too_large"),
+        ("/api/policies", {f"x-{at}": "" for at in range(250)}, 431, "headers_too_large"),
+        ("/healthz?" + "x" * 20_000, {}, 414, "address_too_long"),
+        ("/api/conversations/" + "x" * 20_000, {}, 414, "address_too_long"),
+    ],
+)
+async def test_header_fields_and_addresses_have_a_bound(
+    door: Door, path: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    answer = await door.client.get(path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("depth", [150, 900, 100_000])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/api/memories"),
+        ("POST", "/api/conversations/none/route"),
+    ],
+)
+async def test_a_deep_body_is_a_bad_request_everywhere(
+    door: Door, method: str, path: str, depth: int
+) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    answer = await door.client.request(method, path, content=b'{"text":' + deep + b"}")
+    assert answer.status_code in (400, 404)
+    assert answer.json()["error"]["type"] == "invalid_request_error"

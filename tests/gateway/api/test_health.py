@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from gateway.api import health
 from gateway.backends.base import Health
 from gateway.backends.faults import FaultKind, UpstreamFault
-from tests.gateway.api.conftest import Door, Opener
+from tests.gateway.api.conftest import OPEN, Door, Opener
 
 
 class Probed:
@@ -107,3 +108,32 @@ async def test_not_ready_without_a_database(door: Door, monkeypatch: pytest.Monk
     assert answer.status_code == 503
     assert answer.json()["database"] == {"ok": False, "reason": "OperationalError"}
     monkeypatch.undo()
+
+
+KNOWN = (" k", " a")
+
+
+@pytest.mark.parametrize(
+    ("client", "headers", "whole"),
+    [
+        ("127.0.0.1", {}, True),
+        ("203.0.113.9", {}, False),
+        ("127.0.0.1", {"x-forwarded-for": "203.0.113.9"}, False),
+        ("unix", {}, False),
+        ("203.0.113.9", {"authorization": "Bearer wrong"}, False),
+        ("203.0.113.9", {"authorization": "Bearer k"}, True),
+        ("203.0.113.9", {"authorization": "Bearer a"}, True),
+    ],
+)
+async def test_a_stranger_is_told_no_names(
+    opened: Opener, client: str, headers: dict[str, str], whole: bool
+) -> None:
+    async with opened(keys={"k": "o"}, admin_key="a") as door:
+        transport = httpx.ASGITransport(door.app, client=(client, 1))
+        async with httpx.AsyncClient(transport=transport, base_url=OPEN) as asker:
+            told = (await asker.get("/readyz", headers=headers)).json()
+            policies = await asker.get("/api/policies", headers=headers)
+    assert set(told) == (
+        {"ready", "database", "unserved", "backends", "policies"} if whole else {"ready"}
+    )
+    assert policies.status_code == (200 if headers.get("authorization", "")[-2:] in KNOWN else 401)

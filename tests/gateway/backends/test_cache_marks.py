@@ -21,6 +21,10 @@ MESSAGES: list[dict[str, Any]] = [
 ]
 
 
+NAMED = "conv_cf533c5b82d769d3d98a5012"
+"""Its id is not told: placeholders are made with it."""
+
+
 def call(messages: list[dict[str, Any]] = MESSAGES, **more: Any) -> Call:
     plain = Call(
         messages=tuple(map(dump_bytes, messages)),
@@ -45,9 +49,9 @@ def marked(provider: str, model: str, asked: Call) -> list[int]:
 @pytest.mark.parametrize(
     ("provider", "options"),
     [
-        ("openai", {"prompt_cache_key": "conv_7"}),
-        ("moonshot", {"prompt_cache_key": "conv_7"}),
-        ("xai", {"extra_headers": {"x-grok-conv-id": "conv_7"}}),
+        ("openai", {"prompt_cache_key": NAMED}),
+        ("moonshot", {"prompt_cache_key": NAMED}),
+        ("xai", {"extra_headers": {"x-grok-conv-id": NAMED}}),
         ("deepseek", {}),
         ("groq", {}),
         ("anthropic", {}),

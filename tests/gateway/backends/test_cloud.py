@@ -374,8 +374,8 @@ async def test_an_answer_without_end_is_read_to_a_bound(
 async def test_a_conversation_is_named_to_its_provider(server: FaultServer) -> None:
     """As each provider wants it: in the body, in a header, or not at all."""
     for provider, header, key in (
-        ("openai", None, "conv_7"),
-        ("xai", "conv_7", None),
+        ("openai", None, "conv_cf533c5b82d769d3d98a5012"),
+        ("xai", "conv_cf533c5b82d769d3d98a5012", None),
         ("deepseek", None, None),
     ):
         backend = make_cloud(server, f"{provider}/m")
@@ -386,3 +386,19 @@ async def test_a_conversation_is_named_to_its_provider(server: FaultServer) -> N
         assert request.headers.get("x-grok-conv-id") == header
         assert request.json.get("prompt_cache_key") == key
         await backend.aclose()
+
+
+async def test_what_litellm_fetches_itself_is_checked_by_it(
+    server: FaultServer, backend: Cloud
+) -> None:
+    import litellm
+    from litellm.litellm_core_utils.url_utils import validate_url
+
+    litellm.user_url_validation = False
+    server.play(GOOD)
+    other = make_cloud(server)
+    assert (await take(other, make_call()))[1] is None
+    assert (litellm.user_url_validation, litellm.user_url_allowed_hosts) == (True, [])
+    with pytest.raises(Exception, match=r"(?i)block|private|not allowed"):
+        validate_url("http://127.0.0.1/x.png")
+    await other.aclose()

@@ -12,6 +12,8 @@ import pytest_asyncio
 from gateway.backends.base import Call, Purpose
 from gateway.backends.faults import FaultKind, UpstreamFault
 from gateway.backends.llama_cpp import HEALTH_SECONDS, PROPS_SECONDS, LlamaCpp
+from gateway.wire.json_text import dump_bytes
+from gateway.wire.media import WITHHELD
 from policies.schema import LlamaCppBackend
 from tests.faults.server import DONE, FaultServer, answer, delta, end, role, stream
 from tests.gateway.backends.conftest import KEY, make_call, make_llama, take
@@ -464,3 +466,23 @@ async def test_a_prefill_that_fails_says_so(server: FaultServer, pinned: LlamaCp
     server.play(answer(500, {"error": {"message": "no"}}))
     with pytest.raises(UpstreamFault):
         await pinned.prefill(call_of("a", "prefill"))
+
+
+REMOTE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+
+
+async def test_the_server_fetches_no_image_itself(server: FaultServer) -> None:
+    """An older one gives way to a text; a new one is refused, in words that help."""
+    backend = make_llama(server)
+    server.play(stream(role(), delta("ok"), end("stop"), DONE))
+    old = dump_bytes({"role": "user", "content": [REMOTE]})
+    new = make_call().messages[0]
+    reply, fault = await take(backend, replace(make_call(), messages=(old, new)))
+    assert (reply.text, fault) == ("ok", None)
+    assert server.chats[0].json["messages"][0]["content"] == [{"type": "text", "text": WITHHELD}]
+
+    _, fault = await take(backend, replace(make_call(), messages=(new, old)))
+    assert fault is not None
+    assert (fault.kind, "data: address" in fault.what) == (FaultKind.BAD_REQUEST, True)
+    assert len(server.chats) == 1
+    await backend.aclose()

@@ -115,6 +115,24 @@ async def test_the_owners_facts_go_into_the_profile(stage: Build) -> None:
     ]
 
 
+async def test_a_fact_with_a_value_stays_in_its_ledger_and_is_counted(stage: Build) -> None:
+    """The user's fourth message promises oil; here it tells where to write as well."""
+    mail = "The user promised to bring back 40 litres of oil and has the mail mara@kerrin.example."
+    frame = dumps({"chapter": CHAPTER, "facts": [{"about": "promise", "text": mail}]})
+    texts = [
+        f"{text} Write to mara@kerrin.example." if at == 4 else text
+        for at, text in enumerate(STORY)
+    ]
+    ctx = stage(Listed("glm", frame))
+    conversation, _ = ctx.store.writing(setup_chapter, texts=texts)
+    await work(ctx)
+
+    assert told(ctx) == [("fact", mail)]
+    assert ctx.store.reading(profile.active, conversation.owner_pk) == []
+    series = read(ctx.meters, "foldgate_profile_facts_refused_total")
+    assert {labels: value for labels, value in series.items() if value} == {"mail": 1}
+
+
 @pytest.mark.parametrize("why", ["private", "policy"])
 async def test_what_is_private_or_not_to_be_learned_stays_in_its_ledger(
     stage: Build, why: str

@@ -50,3 +50,28 @@ def test_sizes_written_for_a_small_view_are_known_to_whoever_wrote_them(tmp_path
 
 def test_a_view_with_room_is_not_told(tmp_path: Path) -> None:
     assert cautions(tmp_path, 40_000, "") == []
+
+
+CLOUDS = """
+version: 1
+backends:
+  local: {kind: llama_cpp, url: "http://127.0.0.1:8080"}
+  one: {kind: litellm, model: deepseek/x, api_key: k}
+  two: {kind: litellm, model: xai/x, api_key: k}
+policies:
+  open: {}
+  hiding: {privacy: {mask: [mail, card]}}
+  hiding-too: {privacy: {mask: [card, mail]}}
+models:
+  alike: {tiers: [{backend: local, policy: open}, {backend: one, policy: hiding}]}
+  same: {tiers: [{backend: one, policy: hiding}, {backend: two, policy: hiding-too}]}
+  apart: {tiers: [{backend: one, policy: hiding}, {backend: two, policy: open}]}
+"""
+
+
+def test_a_fallback_that_would_show_what_is_hidden_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "policies.yaml"
+    path.write_text(CLOUDS)
+    (told,) = find_cautions(load_policies(path, {}).file)
+    assert told.startswith("models.apart: ")
+    assert told.endswith("hiding mail, card, open nothing")

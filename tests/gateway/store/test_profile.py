@@ -327,3 +327,33 @@ def test_lists_are_the_owners(chats: Chats) -> None:
     fact = page[0]
     assert profile_edits.find_fact(chats.connection, [other], fact.id) is None
     assert profile_edits.find_fact(chats.connection, [chats.owner], fact.id) == fact
+
+
+PERSONAL = [
+    ("The user's mail is bob@example.com.", "mail", "mail"),
+    ("ユーザーの携帯は090-1234-5678。", "", "phone"),
+    ("用户的手机号是13812345678。", "手机", "phone"),
+    ("사용자의 주민번호는 900101-1234567이다.", "", "national_id"),
+    ("Паспорт пользователя 45 08 123456.", "", "national_id"),
+    ("El DNI del usuario es 12345678Z.", "DNI", "national_id"),
+    ("Pays with 4111 1111 1111 1111.", "", "card"),
+    ("Is paid to an account.", "GB82 WEST 1234 5698 7654 32", "iban"),
+]
+
+
+@pytest.mark.parametrize(("fact", "about", "kind"), PERSONAL)
+def test_no_address_and_no_number_of_a_person_is_learned(
+    chats: Chats, fact: str, about: str, kind: str
+) -> None:
+    chat = chats.begin()
+    nodes = chats.say(chat, "this and that")
+    lives = ("home", "Lives in Kyoto since 2019.", 0)
+    assert chats.learn(chat, nodes, (about, fact, 0), lives) == 1
+    assert chats.active() == ["Lives in Kyoto since 2019."]
+    assert profile_learning.personal_kinds(Told(fact, about, 1)) == {kind}
+
+
+def test_an_owner_may_add_them_by_hand(chats: Chats) -> None:
+    fact = PERSONAL[0][0]
+    profile_edits.add_fact(chats.connection, chats.owner, fact, None, NOW)
+    assert chats.active() == [fact]

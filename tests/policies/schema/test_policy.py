@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from policies.schema import FAULTS, Chapters, Gist, Policy, Summaries, View
+from policies.schema import FAULTS, Chapters, Gist, Policy, Privacy, Summaries, View
 
 
 def faults(make):
@@ -24,6 +24,7 @@ def test_the_defaults_are_the_local_fold():
     assert (summaries.backends, summaries.delay, summaries.max_output) == ((), 30.0, 4_096)
     assert (summaries.redraws, summaries.rounds, summaries.timeout) == (1, 3, 600.0)
     assert (policy.keep_warm, policy.ttl, policy.name) == (False, None, "")
+    assert policy.privacy.mask == ()
 
 
 @pytest.mark.parametrize(
@@ -139,3 +140,11 @@ def test_no_conversation_is_deleted_within_the_hour_by_a_slip_of_the_unit():
     assert Policy(ttl=3_600).ttl == 3_600.0
     with pytest.raises(ValidationError):
         Policy(ttl=365)
+
+
+def test_what_is_hidden_is_named_by_its_kind_and_once():
+    assert Privacy(mask=("mail", "iban")).mask == ("mail", "iban")
+    for mask, kind in ((("mail", "mail"), "twice"), (("name",), "literal_error")):
+        with pytest.raises(ValidationError) as caught:
+            Privacy(mask=mask)
+        assert caught.value.errors()[0]["type"] == kind

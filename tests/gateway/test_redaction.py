@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.backends.faults import FaultKind, UpstreamFault
-from gateway.backends.redaction import DETAIL_CHARS, FAULT_CHARS, redact
+from gateway.redaction import DETAIL_CHARS, FAULT_CHARS, redact
 
 HEX = "0123456789abcdef" * 2
 
