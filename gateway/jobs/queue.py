@@ -32,7 +32,7 @@ payload holds row numbers, never text; error holds neither a user's text nor a k
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, and_, case, func, or_, select, text, update
@@ -103,7 +103,8 @@ def hurry_all(
     found = connection.execute(select(*jobs.c).where(jobs.c.key.in_(list(keys))))
     rows = [read_row(values) for values in found]
     for row in rows:
-        _hurry(connection, row, payload, now_ms)
+        if row.flaw is None:
+            _hurry(connection, row, payload, now_ms)
     return {row.key: row.state for row in rows}
 
 
@@ -118,7 +119,8 @@ def _hurry(connection: Connection, row: JobRow, payload: Mapping[str, Any], now_
 
 
 def live(connection: Connection, conversation_pk: int, kind: JobKind, policy: str) -> list[JobRow]:
-    """The work of a conversation that waits or runs, of one kind and policy, oldest first."""
+    """The work of a conversation that waits or runs, of one kind and policy, oldest first; sound
+    rows only."""
     statement = (
         select(*jobs.c)
         .where(
@@ -129,7 +131,7 @@ def live(connection: Connection, conversation_pk: int, kind: JobKind, policy: st
         )
         .order_by(jobs.c.pk)
     )
-    return [read_row(found) for found in connection.execute(statement)]
+    return _sound(connection.execute(statement))
 
 
 def has_due(connection: Connection, now_ms: int) -> bool:
@@ -148,7 +150,7 @@ def unassigned(connection: Connection, now_ms: int) -> list[JobRow]:
     statement = select(*jobs.c).where(
         jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms, jobs.c.backend.is_(None)
     )
-    return [read_row(found) for found in connection.execute(statement)]
+    return _sound(connection.execute(statement))
 
 
 def assign(connection: Connection, pk: int, backend: str) -> None:
@@ -159,7 +161,25 @@ def assign(connection: Connection, pk: int, backend: str) -> None:
 def due(connection: Connection, now_ms: int) -> list[JobRow]:
     """The rows that wait for nothing but a holder."""
     statement = select(*jobs.c).where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
-    return [read_row(found) for found in connection.execute(statement)]
+    return _sound(connection.execute(statement))
+
+
+def _sound(found: Iterable[Any]) -> list[JobRow]:
+    return [row for row in map(read_row, found) if row.flaw is None]
+
+
+def count_open(
+    connection: Connection, now_ms: int, only: Collection[str] | None = None
+) -> tuple[int, int | None]:
+    """How much work waits or runs (only: of these keys), and in how many milliseconds the next of
+    it is due, 0 where it is; None where there is none."""
+    statement = select(func.count(), func.min(jobs.c.run_at_ms)).where(
+        jobs.c.state.in_(("queued", "leased"))
+    )
+    if only is not None:
+        statement = statement.where(jobs.c.key.in_(list(only)))
+    count, first = connection.execute(statement).one()
+    return count, None if first is None else max(0, first - now_ms)
 
 
 def next_due(connection: Connection, *, after_ms: int | None = None) -> int | None:

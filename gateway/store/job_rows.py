@@ -15,6 +15,7 @@ from gateway.store.conversations import jobs, render_job, tell_wait, working_bac
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
 from gateway.store.transcript import conversations
+from gateway.wire.json_text import load_object
 
 Line = dict[str, Any]
 
@@ -37,7 +38,7 @@ def find_job(connection: Connection, owner_pks: Collection[int] | None, id: str)
 def describe_job(connection: Connection, row: Row[Any], now_ms: int) -> Line:
     """A job, what it waits for, what it tells of, and its history, oldest first: what was refused
     and what was written since it was asked for. Never a text."""
-    payload = json.loads(row.payload)
+    payload = load_object(row.payload) or {}
     until = row.lease_until_ms
     return {
         **render_job(row),
