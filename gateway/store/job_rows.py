@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, select
 from gateway.clock import iso
 from gateway.errors import NotFound
 from gateway.store.chapter_rows import chapters, versions
-from gateway.store.conversations import jobs, render_job, tell_wait, working_backends
+from gateway.store.conversations import jobs, render_job, tell_wait, under_way
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
 from gateway.store.transcript import conversations
@@ -42,7 +42,7 @@ def describe_job(connection: Connection, row: Row[Any], now_ms: int) -> Line:
     until = row.lease_until_ms
     return {
         **render_job(row),
-        "waits_for": tell_wait(row, working_backends(connection), now_ms),
+        "waits_for": tell_wait(row, under_way(connection), now_ms),
         "conversation": row.conversation,
         "policy": row.policy,
         "backend": row.backend,

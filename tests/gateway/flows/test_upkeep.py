@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, func, select
@@ -26,6 +28,7 @@ from tests.gateway.flows.stage import (
     HandClock,
     Listed,
     add_story,
+    build,
     fault,
     framed,
     job,
@@ -383,3 +386,39 @@ async def test_only_the_work_that_is_asked_for_is_done(stage: Build) -> None:
     assert await Upkeep(ctx, offload=inline, only={f"chapter:{second}"}).run_due() == 1
     assert ctx.store.reading(job, f"chapter:{first}").state == "queued"
     assert ctx.store.reading(job, f"chapter:{second}").state == "done"
+
+
+async def test_two_programs_on_one_file_share_the_work_and_do_none_twice(tmp_path: Path) -> None:
+    """Each with a store, an upkeep and a backend of its own, as two processes have."""
+    calls: list[int] = []
+    at_once = 0
+
+    async def work(_call: Call) -> None:
+        nonlocal at_once
+        at_once += 1
+        calls.append(at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+
+    programs = []
+    for number in range(2):
+        glm = Listed("glm", framed(CHAPTER))
+        glm.hold = work
+        ctx = replace(build(tmp_path, glm, threads=True), boot=f"boot_{number}")
+        clock_of(ctx).advance(30)
+        programs.append((ctx, keep(ctx)))
+    store = programs[0][0].store
+    for _ in range(6):
+        store.writing(setup_chapter, policy="alone")
+    while "queued" in store.reading(job_states):
+        await asyncio.gather(*(upkeep.run_due() for _, upkeep in programs))
+
+    assert store.reading(job_states) == ["done"] * 6
+    assert len(store.reading(versions)) == 6
+    assert max(calls) == 1 and len(calls) == 6, "one call a backend at a time, none twice"
+    for ctx, _ in programs:
+        ctx.store.close()
+
+
+def job_states(connection: Connection) -> list[str]:
+    return list(connection.execute(select(jobs.c.state).order_by(jobs.c.pk)).scalars())
