@@ -1,6 +1,6 @@
 # Everything here needs Python 3.11 or newer and make; `make setup` brings the rest.
 # PYTHON chooses the interpreter that `.venv` is made with; ARGS goes to the command behind
-# demo, bench, hammer and e2e, as in `make demo ARGS='--once --json'`.
+# demo, bench, hammer, soak and e2e, as in `make demo ARGS='--once --json'`.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check format e2e bench bench-fold hammer clean
+.PHONY: help setup lock demo test check format e2e bench bench-fold hammer soak clean
 
 help: ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ bench-fold: $(STAMP) ## what the turn after a fold costs, on a real llama-server
 
 hammer: $(STAMP) ## many clients on few slots of a real llama-server, every reply proved
 	$(BIN)/python -m bench.hammer $(ARGS)
+
+soak: $(STAMP) ## kill the gateway a hundred times under people who talk, and count what was lost
+	$(BIN)/python -m bench.soak $(ARGS)
 
 # dev asks for foldgate[demo]: the project itself has no hash and leaves the list again.
 COMPILE = $(VENV)/lock/bin/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes \

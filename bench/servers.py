@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 60.0
 _POLICIES = """\
 version: 1
 backends:
@@ -58,19 +58,59 @@ def gateway(folder: Path, upstream: int) -> Iterator[Gateway]:
     policies = folder / "policies.yaml"
     policies.write_text(_POLICIES.format(port=upstream))
     port = _free_port()
+    began = perf_counter()
+    with _ending(_serve(folder, port)) as process:
+        _wait_until_ready(process, port, folder)
+        yield Gateway(port, process.pid, perf_counter() - began)
+
+
+class Killable:
+    """`foldgate serve` over one SQLite file and one port, which is killed and started again."""
+
+    def __init__(self, folder: Path, policies: str) -> None:
+        (folder / "policies.yaml").write_text(policies, encoding="utf-8")
+        self._folder = folder
+        self._port = _free_port()
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def database(self) -> Path:
+        return self._folder / "foldgate.db"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Returns once it is ready. Raises RuntimeError."""
+        self._process = _serve(self._folder, self._port)
+        _wait_until_ready(self._process, self._port, self._folder)
+
+    def kill(self) -> None:
+        """kill -9, and reap it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> int:
+        """Ask it to end; its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        code = self._process.wait(_PATIENCE_SECONDS)
+        self._process = None
+        return code
+
+
+def _serve(folder: Path, port: int) -> subprocess.Popen[str]:
     command = [
-        str(Path(sys.executable).with_name("foldgate")),
-        "serve",
-        *("--port", str(port), "--policies", str(policies)),
+        *(sys.executable, "-c", "from gateway.cli import main; main()", "serve"),
+        *("--port", str(port), "--policies", str(folder / "policies.yaml")),
         *("--database-url", f"sqlite:///{folder / 'foldgate.db'}"),
     ]
     environ = {name: value for name, value in os.environ.items() if "FOLDGATE" not in name}
-    began = perf_counter()
-    with (folder / "gateway.log").open("w") as log:
-        started = subprocess.Popen(command, stdout=log, stderr=log, env=environ, text=True)
-        with _ending(started) as process:
-            _wait_until_ready(process, port, folder)
-            yield Gateway(port, process.pid, perf_counter() - began)
+    with (folder / "gateway.log").open("a") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environ, text=True)
 
 
 def _wait_until_ready(process: subprocess.Popen[str], port: int, folder: Path) -> None:

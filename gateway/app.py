@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -35,15 +34,15 @@ from gateway.api.watch import Watch
 from gateway.backends.base import Backend
 from gateway.clock import Clock, SystemClock
 from gateway.flows.context import Context
+from gateway.flows.runs import RunLease
 from gateway.flows.upkeep import Upkeep
-from gateway.jobs import leases
 from gateway.jobs.bells import Bells
 from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, find_cautions, load_policies
 from gateway.settings import Settings
-from gateway.store.boots import begin_boot, end_boot, is_running, living, record_revision
+from gateway.store.boots import record_revision
 from gateway.store.documents import keep_policy_documents
-from gateway.store.engine import Store
+from gateway.store.engine import Store, database_ms
 from gateway.traces import build_traces
 from policies.schema import Backend as BackendConfig
 from policies.schema import LiteLLMBackend, LlamaCppBackend, PolicyFile
@@ -137,6 +136,8 @@ def build_context(settings: Settings, clock: Clock) -> Context:
         policies=loaded,
         backends=build_backends(loaded.file, clock),
         boot=f"boot_{secrets.token_hex(8)}",
+        # A clock that is brought along is the only one.
+        time=database_ms if isinstance(clock, SystemClock) else None,
         meters=meters,
         traces=build_traces(settings.traces),
     )
@@ -170,30 +171,39 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running(context: Context, bells: Bells) -> AsyncIterator[None]:
-    """The program as it runs: store open, dead runs accounted for, backends started, bells
-    ringing.
+    """The program as it runs: all of `working`, slots cared for, bells ringing.
 
     Raises ConfigurationError where the database cannot be opened or brought up to date. Whatever
     was opened is closed, in the reverse order.
     """
-    async with AsyncExitStack() as opened:
-        opened.push_async_callback(asyncio.to_thread, context.traces.close)
-        opened.callback(context.store.close)
-        await asyncio.get_running_loop().run_in_executor(None, context.store.open)
+    async with working(context), AsyncExitStack() as opened:
         await _announce(context)
-        opened.push_async_callback(context.store.write, end_boot, context.boot)
-        for backend in context.backends.values():
-            opened.push_async_callback(backend.aclose)
-            await backend.start()
         opened.push_async_callback(context.lookups.aclose)
         opened.push_async_callback(context.slots.aclose)
         await context.slots.start()
         opened.push_async_callback(context.prefills.aclose)
         opened.push_async_callback(context.indexing.aclose)
-        opened.push_async_callback(bells.stop)
+        opened.push_async_callback(bells.stop, context.settings.drain_seconds)
         await bells.start()
         warming = asyncio.create_task(asyncio.to_thread(warm_judge))
         opened.push_async_callback(asyncio.wait, [warming])
+        yield
+
+
+@asynccontextmanager
+async def working(context: Context) -> AsyncIterator[None]:
+    """What background work needs, beside a running server or without one: store open, this run
+    under its lease, dead runs accounted for, backends started. Raises as `running`."""
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(asyncio.to_thread, context.traces.close)
+        opened.callback(context.store.close)
+        await asyncio.get_running_loop().run_in_executor(None, context.store.open)
+        lease = RunLease(context)
+        opened.push_async_callback(lease.end)
+        await lease.begin()
+        for backend in context.backends.values():
+            opened.push_async_callback(backend.aclose)
+            await backend.start()
         yield
 
 
@@ -206,15 +216,6 @@ def warm_judge() -> None:
 
 async def _announce(context: Context) -> None:
     now_ms = context.clock.now_ms()
-    ended = await context.store.write(
-        begin_boot, context.boot, os.getpid(), is_running=is_running, now_ms=now_ms
-    )
-    if ended:
-        log.warning("%d replies were cut off when the gateway last stopped", ended)
-    alive = await context.store.read(living)
-    freed = await context.store.write(leases.free_dead, alive, now_ms)
-    if freed:
-        log.info("%d summaries were cut off when the gateway last stopped; queued again", freed)
     loaded = context.policies
     for sentence in find_cautions(loaded.file):
         log.info("%s", sentence)

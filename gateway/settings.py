@@ -25,6 +25,10 @@ CONVERSATION_HEADERS = (
 )
 # OpenAI's own clients give up after 600 s of silence: whoever waits is told before.
 DEFAULT_PATIENCE = 570.0
+# Nearly every reply is whole by then; what still streams is stored as far as it came.
+DEFAULT_GRACE = 120.0
+# A summary that is nearly done is not thrown away; a longer one begins anew elsewhere.
+DEFAULT_DRAIN = 10.0
 TASK_HEADERS = ("x-foldgate-task", "x-openwebui-task")
 USER_HEADERS = ("x-openwebui-user-id", "x-librechat-user-id", "x-foldgate-user")
 
@@ -35,8 +39,9 @@ class Settings:
 
     keys maps an API key to its owner's name; empty on loopback means that everybody is `local`.
     patience_seconds: by then a whole reply is there, or its client is told that it is not; nobody
-    stands in a line for longer. log: the form of the program's log. traces: where OpenTelemetry's
-    spans go. Sizes in bytes, times in seconds.
+    stands in a line for longer. grace_seconds: what turns under way get to end in when the program
+    is told to stop, drain_seconds: what summaries get. log: the form of the program's log. traces:
+    where OpenTelemetry's spans go. Sizes in bytes, times in seconds.
     """
 
     policies: Path = Path("policies.yaml")
@@ -50,6 +55,8 @@ class Settings:
     ping_seconds: float = 12.0
     hold_seconds: float = 10.0
     patience_seconds: float = DEFAULT_PATIENCE
+    grace_seconds: float = DEFAULT_GRACE
+    drain_seconds: float = DEFAULT_DRAIN
     conversation_headers: tuple[str, ...] = CONVERSATION_HEADERS
     user_headers: tuple[str, ...] = USER_HEADERS
     task_headers: tuple[str, ...] = TASK_HEADERS
@@ -103,14 +110,19 @@ def _choice(name: str, word: str) -> str:
     return word
 
 
-def _patience(text: str) -> float:
-    try:
-        seconds = parse_duration(text)
-    except ValueError:
-        seconds = 0.0
-    if not seconds:
-        raise ConfigurationError("FOLDGATE_PATIENCE must be a duration such as 570s or 9.5m")
-    return seconds
+def _duration(variable: str, *, least: float) -> Callable[[str], float]:
+    """A reader of durations of at least so many seconds."""
+
+    def read(text: str) -> float:
+        try:
+            seconds = parse_duration(text)
+        except ValueError:
+            seconds = -1.0
+        if seconds < least:
+            raise ConfigurationError(f"{variable} must be a duration such as 570s or 9.5m")
+        return seconds
+
+    return read
 
 
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -118,7 +130,9 @@ _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "FOLDGATE_DATABASE_URL": ("database_url", str),
     "FOLDGATE_KEYS": ("keys", parse_keys),
     "FOLDGATE_ADMIN_KEY": ("admin_key", str),
-    "FOLDGATE_PATIENCE": ("patience_seconds", _patience),
+    "FOLDGATE_PATIENCE": ("patience_seconds", _duration("FOLDGATE_PATIENCE", least=0.001)),
+    "FOLDGATE_GRACE": ("grace_seconds", _duration("FOLDGATE_GRACE", least=0.0)),
+    "FOLDGATE_DRAIN": ("drain_seconds", _duration("FOLDGATE_DRAIN", least=0.0)),
 }
 
 

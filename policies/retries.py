@@ -15,8 +15,15 @@ Cause = Literal["outage", "judged", "final", "broken"]
 BASE_SECONDS = 30.0
 """The first wait; each further one is twice as long."""
 
-CAP_SECONDS = 3_600.0
-"""No wait is longer, whatever an upstream asks for."""
+CAP_SECONDS: dict[Cause, float] = {
+    "outage": 3_600.0,
+    "judged": 900.0,
+    "final": 0.0,
+    "broken": 300.0,
+}
+"""No wait is longer, whatever an upstream asks for: an outage is left alone for up to an hour; a
+model that answers may be asked again sooner; an error of our own is looked at while its cause can
+still be found; what is final is not tried again."""
 
 JITTER = 0.25
 """Waits are spread by this share to either side, so that what failed together does not come back
@@ -49,24 +56,27 @@ def plan_retry(
     """
     if cause == "broken":
         done = attempt >= BROKEN_ROUNDS
-        return Retry(None if done else wait_seconds(key, attempt), stand_in=False)
+        return Retry(None if done else wait_seconds(key, attempt, cause), stand_in=False)
     if cause == "final":
         return Retry(None, stand_in=True)
     done = attempt >= rounds + FURTHER_ROUNDS[cause]
-    wait = None if done else wait_seconds(key, attempt, retry_after)
+    wait = None if done else wait_seconds(key, attempt, cause, retry_after)
     return Retry(wait, stand_in=attempt >= rounds)
 
 
-def wait_seconds(key: str, attempt: int, retry_after: float | None = None) -> float:
+def wait_seconds(
+    key: str, attempt: int, cause: Cause = "outage", retry_after: float | None = None
+) -> float:
     """How long to wait after attempt number ``attempt`` (from 1), in seconds.
 
-    30, 60, 120 … up to an hour, give or take a quarter: where in that range is a digest of key and
-    attempt, so that the same rows give the same times. An upstream's own wish lengthens the wait,
-    up to the same hour.
+    30, 60, 120 … up to the cause's cap, give or take a quarter: where in that range is a digest of
+    key and attempt, so that the same rows give the same times. An upstream's own wish lengthens the
+    wait, up to the same cap.
     """
-    plain = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(attempt - 1, 16))
+    cap = CAP_SECONDS[cause]
+    plain = min(cap, BASE_SECONDS * 2.0 ** min(attempt - 1, 16))
     spread = plain * (1 - JITTER + 2 * JITTER * draw_share(f"{key}:{attempt}"))
-    return min(CAP_SECONDS, max(spread, retry_after or 0.0))
+    return min(cap, max(spread, retry_after or 0.0))
 
 
 def draw_share(text: str) -> float:

@@ -59,7 +59,20 @@ async def cancel(request: Request, id: str) -> Response:
 async def retry(request: Request, id: str) -> Response:
     """Make it due now, parked work with a new series of attempts. Answers with the work as it is;
     409 where it runs or is done."""
-    answer = await _change(request, id, hand.retry)
+    return await _begin(request, id, hand.retry)
+
+
+@router.post("/{id}/run")
+async def run(request: Request, id: str) -> Response:
+    """Begin waiting work now, as soon as its backend is free. Answers with the work as it is; 409
+    where it runs, is done or was given up."""
+    return await _begin(request, id, hand.run)
+
+
+async def _begin(
+    request: Request, id: str, change: Callable[[Connection, str, int], None]
+) -> Response:
+    answer = await _change(request, id, change)
     context = context_of(request)
     context.ring(context.clock.now_ms())
     return answer

@@ -38,7 +38,7 @@ _HELP = {
     "memories": "What owners told about themselves: list, add, edit, delete, export.",
     "owners": "List owners; export, import and erase everything of one.",
     "scrub": "Judge the stored memory anew, and quarantine what is bad.",
-    "jobs": "List, show, cancel and retry the background work.",
+    "jobs": "List, show, cancel, retry and run the background work.",
     "backup": "Copy the database while the server runs; list, prune, restore copies.",
     "vacuum": "Write the database anew, without traces of what was deleted.",
     "stats": "How it has been going: chapters, folds, rejections, cuts, reuse.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,14 @@ from sqlalchemy import Connection
 
 from gateway.cli.arguments import Called, Text
 from gateway.cli.lines import speakable
-from gateway.cli.options import counted, database_option, json_option, opened_store, print_json
+from gateway.cli.options import (
+    counted,
+    database_option,
+    json_option,
+    opened_store,
+    policies_option,
+    print_json,
+)
 from gateway.cli.selection import user_option
 from gateway.clock import SystemClock
 from gateway.jobs import hand
@@ -22,7 +30,7 @@ MOST = 10_000
 
 @click.group("jobs")
 def jobs_group() -> None:
-    """Look into the background work, cancel it, try it again."""
+    """Look into the background work, cancel it, try it again, do it here."""
 
 
 _owner = click.option(
@@ -127,6 +135,34 @@ def retry_command(
     """Make work due now: what was given up begins anew. A running server takes it up within
     seconds, once its backend is free."""
     _change(hand.retry, ids, owner, user, database_url, as_json)
+
+
+@jobs_group.command("run")
+@click.argument("ids", type=Called("job"), nargs=-1)
+@click.option(
+    "--until-idle",
+    is_flag=True,
+    help="Go on until every piece of work is done or given up; what waits is waited for.",
+)
+@policies_option
+@database_option
+@json_option
+def run_command(
+    ids: tuple[str, ...],
+    until_idle: bool,
+    policies: Path | None,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Do the work that is due, or the work of these IDS now.
+
+    Safe beside a running server: whoever leases a piece of work has it alone. Ctrl-C or SIGTERM
+    lets what runs end, a second one gives it back at once. Exits with 1 where work was given up.
+    """
+    # Not before: the whole program stands behind it.
+    from gateway.cli.jobs_run import run_here
+
+    run_here(ids, until_idle, policies, database_url, as_json)
 
 
 def _change(

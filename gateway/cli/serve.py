@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import math
 import platform
 import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from gateway.backends.base import Backend
+    from gateway.jobs.bells import Bells
     from gateway.settings import Settings
 
-# Streams under way get this long to end after the first signal; a second one ends them at once.
-GRACE_SECONDS = 20
+# What is cancelled gets this long to store how far it came.
+_CLOSING_SECONDS = 5.0
 _BACKLOG = 2048
 # What a turn makes holds few cycles: looked for every 700 objects, as Python would, they take three
 # hundredths of a turn.
@@ -111,12 +114,13 @@ def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
         proxy_headers=False,
         backlog=_BACKLOG,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=math.ceil(settings.grace_seconds),
     )
 
     async def serve() -> None:
         async with app.router.lifespan_context(app):
-            await Server(config, settings, app.state.context.backends).serve(sockets=[listener])
+            context, bells = app.state.context, app.state.bells
+            await Server(config, settings, context.backends, bells).serve(sockets=[listener])
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve())
@@ -134,16 +138,40 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 class Server(uvicorn.Server):
     """uvicorn's server, which says where it is and ends in order on a signal.
 
-    uvicorn raises a caught signal again when it is done, which would end the process before the
-    store is closed.
+    The first one: nothing new is begun, turns under way get `grace_seconds` to end, summaries
+    `drain_seconds` beside them; what still runs then is stored or given back. A second one: at
+    once. uvicorn raises a caught signal again when it is done, which would end the process before
+    the store is closed.
     """
 
     def __init__(
-        self, config: uvicorn.Config, settings: Settings, backends: Mapping[str, Backend]
+        self,
+        config: uvicorn.Config,
+        settings: Settings,
+        backends: Mapping[str, Backend],
+        bells: Bells,
     ) -> None:
         super().__init__(config)
         self._settings = settings
         self._backends = backends
+        self._bells = bells
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            self.should_exit = True
+            self._bells.drain(self._settings.drain_seconds)
+            return
+        self.force_exit = True
+        self._bells.drain(0)
+        for task in list(self.server_state.tasks):
+            task.cancel(msg="told twice to stop")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Here, where a second signal is still heard, and not in the lifespan."""
+        await super().shutdown(sockets)
+        await self._bells.stop()
+        if tasks := list(self.server_state.tasks):
+            await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

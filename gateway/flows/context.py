@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
 
 from gateway.addresses import Resolve, resolve
 from gateway.backends.base import Backend
@@ -27,15 +30,19 @@ from gateway.store.transcript import find_id
 from gateway.traces import Traces
 from policies.schema import Model, Policy, Tier
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
 class Context:
     """The program's parts by name.
 
-    boot identifies this run (attempts of a boot that is over are dead). ring is called with a due
-    time in milliseconds whenever a job was enqueued and committed; stop_work with the row number of
-    a conversation that was deleted, to end the calls under way for it. busy counts the running
-    turns of each backend: background work of the same backend waits for zero, which quiet tells of.
+    boot identifies this run (attempts of a boot that is over are dead). time is the one clock of
+    leases, read on a connection: the database's in a program that may share it; None: `clock`.
+    ring is called with a due time in milliseconds whenever a job was enqueued and committed;
+    stop_work with the row number of a conversation that was deleted, to end the calls under way for
+    it. busy counts the running turns of each backend: background work of the same backend waits for
+    zero, which quiet tells of.
     unsettled holds attempts whose end the database refused to store. narrow holds the (backend,
     policy, window) of which the log was told that views shrink there. offers are what requests of
     this minute were offered. circuits says which backends
@@ -51,6 +58,7 @@ class Context:
     policies: LoadedPolicies
     backends: Mapping[str, Backend]
     boot: str
+    time: Callable[[Connection], int] | None = None
     ring: Callable[[int], None] = lambda due_ms: None
     quiet: Callable[[], None] = lambda: None
     stop_work: Callable[[int], None] = lambda conversation_pk: None
@@ -86,6 +94,18 @@ class Context:
             self.store, self.backends, self.clock, self.forget, self.views.forget_memories
         )
         self.slots.report_to(self.meters)
+
+    def time_of(self, connection: Connection) -> int:
+        """Now, in milliseconds, by the one clock that leases go by."""
+        return self.clock.now_ms() if self.time is None else self.time(connection)
+
+    async def write_timed(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """store.write(function, …, now_ms=…) with the time that leases go by."""
+
+        def write(connection: Connection) -> T:
+            return function(connection, *args, now_ms=self.time_of(connection), **kwargs)
+
+        return await self.store.write(write)
 
     def forget(self, conversation_pk: int, id: str) -> None:
         """A conversation was deleted, here or by another program: nothing of it stays in memory,

@@ -229,16 +229,14 @@ class Errands:
     async def _quarantine(self, held: Held, rejected: Rejected) -> None:
         reasons = ", ".join(rejected.reasons)
         log.info("%s: a text of %s is judged out: %s", held.job.key, rejected.backend, reasons)
-        now_ms = self._ctx.clock.now_ms()
-        await self._ctx.store.write(rows.save_rejected, held, rejected, now_ms)
+        await self._ctx.write_timed(rows.save_rejected, held, rejected)
 
     async def _save(self, task: _Task, draft: Draft) -> None:
         held = task.held
         self._settle(held.job)
-        now_ms = self._ctx.clock.now_ms()
-        if not await self._ctx.store.write(task.save, held, draft, now_ms):
+        if not await self._ctx.write_timed(task.save, held, draft):
             log.info("%s: its result came too late and is dropped", held.job.key)
-            self._ctx.ring(now_ms)
+            self._ctx.ring(self._ctx.clock.now_ms())
             return
         self._ctx.meters.chapter_stored(held.job.kind, draft.took_ms / 1000)
         if held.job.kind == "chapter":
@@ -264,15 +262,11 @@ class Errands:
         name = job.payload.get("ahead", job.policy if goes_on else "")
         policy = self._ctx.policies.file.policies.get(name)
         if policy is not None:
-            now_ms = self._ctx.clock.now_ms()
-            await self._ctx.store.write(
-                plan_next_gist, job.conversation_pk, policy, job.payload, now_ms
-            )
+            await self._ctx.write_timed(plan_next_gist, job.conversation_pk, policy, job.payload)
 
     async def _complete(self, held: Held) -> None:
         self._settle(held.job)
-        now_ms = self._ctx.clock.now_ms()
-        await self._ctx.store.write(leases.complete, held.job.pk, held.lease, now_ms)
+        await self._ctx.write_timed(leases.complete, held.job.pk, held.lease)
 
     async def _end_round(self, task: _Task, failures: Sequence[Failure]) -> None:
         cause, kind, said, retry_after = _sum_up(failures)
@@ -295,24 +289,22 @@ class Errands:
         self, held: Held, wait: float | None, kind: str, said: str, stand_in: str | None = None
     ) -> None:
         """Write how an attempt failed; `wait` in seconds, None to park the job."""
-        now_ms = self._ctx.clock.now_ms()
-        run_at_ms = None if wait is None else now_ms + int(wait * 1000)
-        outcome = Outcome(run_at_ms, kind, said, stand_in)
-        is_stored = await self._ctx.store.write(rows.save_failure, held, outcome, now_ms)
+        outcome = Outcome(wait, kind, said, stand_in)
+        is_stored = await self._ctx.write_timed(rows.save_failure, held, outcome)
         if is_stored:
             self._counts.stand_ins += 1
             self._ctx.meters.stand_ins_made(held.job.kind, "ahead")
             log.warning("%s: a stand-in was prepared", held.job.key)
             await self._look_ahead(held.job, is_model=False)
             self._ctx.prefills.memory_grew(held.job.conversation_pk)
-        if run_at_ms is None:
+        if wait is None:
             self._counts.parked += 1
             self._ctx.meters.job_parked(held.job.kind)
             self._settle(held.job)
             log.warning("%s: parked (%s: %s)", held.job.key, kind, said)
         else:
             log.info("%s: again in %.0f s (%s: %s)", held.job.key, wait, kind, said)
-            self._ctx.ring(run_at_ms)
+            self._ctx.ring(self._ctx.clock.now_ms() + int(wait * 1000))
 
 
 def _chapter_work(found: ChapterRows, policy: Policy) -> ChapterAssignment:

@@ -1,7 +1,8 @@
 """Background work: due jobs are claimed, run and judged, and end as rows or as a later attempt.
 
 At most one job runs for each backend, and none begins beside a running turn of its backend, unless
-turns have left it no quiet moment for `PATIENCE`. Failure changes nothing but the job's own row:
+turns have left it no quiet moment for `PATIENCE`; the turns and jobs of other programs on the same
+database count as this one's. Failure changes nothing but the job's own row:
 transcript, memory and views stay as they are.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
+
+from sqlalchemy import Connection
 
 from gateway.flows import upkeep_rows as rows
 from gateway.flows.commits import to_the_end
@@ -20,6 +23,7 @@ from gateway.flows.errands import Errands, describe
 from gateway.flows.rounds import Counts, Offload
 from gateway.jobs import leases, queue
 from gateway.jobs.leases import Held
+from gateway.store.attempts import busy_elsewhere
 from gateway.trail import Trail, following
 
 log = logging.getLogger("foldgate.upkeep")
@@ -46,13 +50,21 @@ SEEN_SECONDS = 90.0
 class Upkeep:
     """The worker behind the bells. Depends on the context alone: its clock, its store.
 
-    offload: runs what costs milliseconds of computing; a thread by default. counts: for the
-    console and for replays.
+    offload: runs what costs milliseconds of computing; a thread by default. only: the keys of the
+    work to be done, None for all. counts: for the console and for replays.
     """
 
-    def __init__(self, ctx: Context, *, offload: Offload = asyncio.to_thread) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        *,
+        offload: Offload = asyncio.to_thread,
+        only: Collection[str] | None = None,
+    ) -> None:
         self.counts = Counts()
         self._ctx = ctx
+        self._only = only
+        self._elsewhere: set[str] = set()
         self._errands = Errands(ctx, self.counts, offload, self._gate)
         self._again = asyncio.Event()
         self._is_pumping = False
@@ -82,8 +94,14 @@ class Upkeep:
     async def next_due(self) -> int | None:
         """When the next row becomes due, later than now. What is due and waits for a quiet moment
         is not meant: the end of a turn rings for it."""
-        now_ms = self._ctx.clock.now_ms()
-        return await self._ctx.store.read(queue.next_due, after_ms=now_ms)
+        wait_ms = await self._ctx.store.read(self._wait_ms)
+        return None if wait_ms is None else self._ctx.clock.now_ms() + wait_ms
+
+    def _wait_ms(self, connection: Connection) -> int | None:
+        """How long until then: rows go by the database's clock, the bells by this machine's."""
+        now_ms = self._ctx.time_of(connection)
+        due_ms = queue.next_due(connection, after_ms=now_ms)
+        return None if due_ms is None else due_ms - now_ms
 
     def notice_quiet(self) -> None:
         """Say that a turn ended: what waits for a quiet moment is looked at again, at once. Costs
@@ -121,24 +139,35 @@ class Upkeep:
         return ended
 
     async def _begin_due(self) -> None:
-        store, now_ms = self._ctx.store, self._ctx.clock.now_ms()
         free = AT_ONCE - len(self._running)
-        if free <= 0 or not await store.read(queue.has_due, now_ms):
+        if free <= 0 or not await self._look():
             return
         blocked = self._blocked()
         self._leases += 1
-        taken = await store.write(
+        taken = await self._ctx.write_timed(
             rows.claim_due,
             choose=self._errands.choose_first,
-            now_ms=now_ms,
             lease=f"{self._ctx.boot}.{self._leases}",
             lease_ms=LEASE_MS,
             blocked=blocked,
+            only=self._only,
             limit=free,
         )
         self._waits_for_quiet = any(self._ctx.busy.get(name) for name in blocked)
         for held in taken:
             self._running[asyncio.create_task(self._run(held))] = held
+
+    async def _look(self) -> bool:
+        """Whether anything is due; which backends other programs' turns keep busy is seen as
+        well."""
+
+        def look(connection: Connection) -> tuple[bool, set[str]]:
+            if not queue.has_due(connection, self._ctx.time_of(connection)):
+                return False, set()
+            return True, busy_elsewhere(connection, self._ctx.boot)
+
+        is_due, self._elsewhere = await self._ctx.store.read(look)
+        return is_due
 
     async def _wait(self) -> int:
         """Wait until a job ends or somebody rings; returns how many ended."""
@@ -162,7 +191,7 @@ class Upkeep:
 
     def _is_busy(self, name: str) -> bool:
         """Whether turns keep a backend busy, and have not done so for too long."""
-        if not self._ctx.busy.get(name):
+        if not self._ctx.busy.get(name) and name not in self._elsewhere:
             self._waits.pop(name, None)
             return False
         now = self._ctx.clock.monotonic()
@@ -181,10 +210,15 @@ class Upkeep:
     async def _gate(self, name: str) -> AsyncIterator[None]:
         """Wait for this backend's quiet moment; one call at a time."""
         async with self._locks.setdefault(name, asyncio.Lock()):
-            while self._is_busy(name):
+            while await self._is_busy_now(name):
                 await self._ctx.clock.sleep(QUIET_SECONDS)
             self._waits.pop(name, None)
             yield
+
+    async def _is_busy_now(self, name: str) -> bool:
+        """As _is_busy, after a look at what other programs do."""
+        self._elsewhere = await self._ctx.store.read(busy_elsewhere, self._ctx.boot)
+        return self._is_busy(name)
 
     # --- one job ---------------------------------------------------------------------------------
 
@@ -214,12 +248,8 @@ class Upkeep:
         while True:
             await ctx.clock.sleep(BEAT_SECONDS)
             try:
-                is_held = await ctx.store.write(
-                    leases.beat,
-                    held.job.pk,
-                    held.lease,
-                    now_ms=ctx.clock.now_ms(),
-                    lease_ms=LEASE_MS,
+                is_held = await ctx.write_timed(
+                    leases.beat, held.job.pk, held.lease, lease_ms=LEASE_MS
                 )
             except Exception:
                 log.exception("the lease of job %s could not be prolonged", held.job.key)
@@ -230,5 +260,4 @@ class Upkeep:
                 return
 
     async def _release(self, held: Held) -> None:
-        now_ms = self._ctx.clock.now_ms()
-        await self._ctx.store.write(leases.release, held.job.pk, held.lease, now_ms)
+        await self._ctx.write_timed(leases.release, held.job.pk, held.lease)

@@ -22,12 +22,13 @@ from gateway.store.origins import Origin, find_origin
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a round without a text ends: due again at run_at_ms, or parked where that is None.
+    """How a round without a text ends: due again after `wait` seconds, or parked where that is
+    None.
 
     stand_in: a text made without a model, to be stored unless there is one already.
     """
 
-    run_at_ms: int | None
+    wait: float | None
     kind: str
     said: str
     stand_in: str | None = None
@@ -41,6 +42,7 @@ def claim_due(
     lease: str,
     lease_ms: int,
     blocked: Collection[str],
+    only: Collection[str] | None = None,
     limit: int,
 ) -> list[Held]:
     """Lease what is due, after `choose` has named the backend of rows that have none yet.
@@ -60,6 +62,7 @@ def claim_due(
         lease_ms=lease_ms,
         blocked=blocked,
         spare=_find_told(connection, now_ms),
+        only=only,
         limit=limit,
     )
     return [Held(job, lease) for job in taken]
@@ -115,8 +118,9 @@ def save_failure(connection: Connection, held: Held, outcome: Outcome, now_ms: i
         connection, job, outcome.stand_in, now_ms
     )
     kind, said = outcome.kind, outcome.said
-    if outcome.run_at_ms is None:
+    if outcome.wait is None:
         leases.park(connection, job.pk, lease, kind, said, now_ms)
     else:
-        leases.postpone(connection, job.pk, lease, outcome.run_at_ms, kind, said, now_ms)
+        run_at_ms = now_ms + int(outcome.wait * 1000)
+        leases.postpone(connection, job.pk, lease, run_at_ms, kind, said, now_ms)
     return is_stored

@@ -61,6 +61,7 @@ class Bells:
         self._scheduler: AsyncIOScheduler | None = None
         self._sweep: asyncio.Task[None] | None = None
         self._rounds: set[asyncio.Task[None]] = set()
+        self._drains: list[asyncio.Task[None]] = []
         self._armed: int | None = None
 
     async def start(self) -> None:
@@ -74,14 +75,25 @@ class Bells:
         self._sweep = asyncio.create_task(self._keep_sweeping())
         self.strike()
 
-    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Ring no more and let the worker drain."""
+    def drain(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Ring no more and let the worker drain, beside whatever else goes on; `stop` waits for it.
+        Called again with a shorter grace, the shorter one holds."""
         if self._scheduler is None or self._sweep is None:
+            if not self._drains:
+                return
+        else:
+            self._sweep.cancel()
+            self._scheduler.shutdown(wait=False)
+            self._scheduler = None
+        self._drains.append(asyncio.create_task(self._worker.drain(grace_seconds)))
+
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Ring no more and wait until the worker has drained. Safe to repeat."""
+        if not self._drains:
+            self.drain(grace_seconds)
+        if self._sweep is None:
             return
-        self._sweep.cancel()
-        self._scheduler.shutdown(wait=False)
-        self._scheduler = None
-        await self._worker.drain(grace_seconds)
+        await asyncio.gather(*self._drains)
         await asyncio.gather(self._sweep, *self._rounds, return_exceptions=True)
 
     def ring(self, due_ms: int) -> None:

@@ -52,16 +52,25 @@ def retry(connection: Connection, key: str, now_ms: int) -> None:
             updated_ms=now_ms,
         )
     )
-    if parked.rowcount:
-        return
+    if not parked.rowcount and not _hurry(connection, key, now_ms):
+        state, _ = _look(connection, key)
+        raise Conflict(f"This work cannot be tried again: it {_TOLD[state]}.")
+
+
+def run(connection: Connection, key: str, now_ms: int) -> None:
+    """Make waiting work due now. Raises Conflict where it runs, is done or was given up."""
+    if not _hurry(connection, key, now_ms):
+        state, _ = _look(connection, key)
+        raise Conflict(f"This work cannot be run: it {_TOLD[state]}.")
+
+
+def _hurry(connection: Connection, key: str, now_ms: int) -> bool:
     waiting = connection.execute(
         update(jobs)
         .where(jobs.c.key == key, jobs.c.state == "queued")
         .values(run_at_ms=now_ms, updated_ms=now_ms)
     )
-    if waiting.rowcount == 0:
-        state, _ = _look(connection, key)
-        raise Conflict(f"This work cannot be tried again: it {_TOLD[state]}.")
+    return waiting.rowcount == 1
 
 
 _TOLD = {

@@ -277,6 +277,16 @@ def abandon_dead(connection: Connection, alive: Collection[str], now_ms: int) ->
     return done.rowcount
 
 
+def busy_elsewhere(connection: Connection, boot: str) -> set[str]:
+    """The backends that turns of other runs are being served by."""
+    statement = (
+        select(attempts.c.backend)
+        .where(attempts.c.state == "running", attempts.c.boot != boot)
+        .distinct()
+    )
+    return set(connection.execute(statement).scalars())
+
+
 def is_there(connection: Connection, pk: int) -> bool:
     """Whether an attempt still has its row: it goes with its conversation."""
     return _PRESENT.first(connection, which=pk) is not None

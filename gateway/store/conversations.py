@@ -258,7 +258,7 @@ def list_jobs(
         statement = statement.where(conversations.c.owner_pk.in_(owner_pks))
     if not with_done:
         statement = statement.where(jobs.c.state != "done")
-    working = working_backends(connection)
+    working = under_way(connection)
     return [
         {
             **render_job(row),
@@ -270,21 +270,28 @@ def list_jobs(
     ]
 
 
-def working_backends(connection: Connection) -> set[str | None]:
-    """The backends that background work is running on, whoever's it is."""
-    leased = select(jobs.c.backend).where(jobs.c.state == "leased").distinct()
-    return set(connection.execute(leased).scalars())
+def under_way(connection: Connection) -> tuple[set[str | None], set[int]]:
+    """The backends and the conversations that background work is running for, whoever's it is."""
+    leased = select(jobs.c.backend, jobs.c.conversation_pk).where(jobs.c.state == "leased")
+    rows = connection.execute(leased).all()
+    return {row.backend for row in rows}, {row.conversation_pk for row in rows}
 
 
-def tell_wait(row: Row[Any], working: Collection[str | None], now_ms: int) -> str | None:
-    """What a queued job waits for, in words; None for one in any other state."""
+def tell_wait(
+    row: Row[Any], working: tuple[Collection[str | None], Collection[int]], now_ms: int
+) -> str | None:
+    """What a queued job waits for, in words; None for one in any other state. working: as
+    under_way."""
+    backends, conversations = working
     if row.state != "queued":
         return None
     if row.run_at_ms > now_ms:
         return "its time" if row.attempts == 0 else "its next round"
     if row.backend is None:
         return "a running gateway to choose its backend"
-    if row.backend in working:
+    if row.conversation_pk in conversations:
+        return "other work of its conversation"
+    if row.backend in backends:
         return f"other work on {row.backend}"
     return f"a running gateway and a quiet moment of {row.backend}"
 

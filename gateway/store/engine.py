@@ -131,6 +131,19 @@ def build_engine(url: str, *, synchronous: str, pool_size: int, write: bool) -> 
     return engine
 
 
+_CLOCKS = {
+    # Days since 4714 BC; 2,440,587.5 of them before 1970.
+    "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"),
+    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"),
+}
+
+
+def database_ms(connection: Connection) -> int:
+    """What time the database says it is, in milliseconds since 1970: the one clock of all programs
+    that share it."""
+    return int(connection.execute(_CLOCKS[connection.dialect.name]).scalar_one())
+
+
 def _make_private(path: Path) -> None:
     """Make the file for its owner's eyes alone, where it is not there yet; SQLite gives the files
     that it makes beside it the same mode. Raises ConfigurationError."""

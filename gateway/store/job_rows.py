@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Row, select
 from gateway.clock import iso
 from gateway.errors import NotFound
 from gateway.store.chapter_rows import chapters, versions
-from gateway.store.conversations import jobs, render_job, tell_wait, working_backends
+from gateway.store.conversations import jobs, render_job, tell_wait, under_way
 from gateway.store.gist_rows import gists
 from gateway.store.quarantine import quarantine
 from gateway.store.transcript import conversations
+from gateway.wire.json_text import load_object
 
 Line = dict[str, Any]
 
@@ -37,11 +38,11 @@ def find_job(connection: Connection, owner_pks: Collection[int] | None, id: str)
 def describe_job(connection: Connection, row: Row[Any], now_ms: int) -> Line:
     """A job, what it waits for, what it tells of, and its history, oldest first: what was refused
     and what was written since it was asked for. Never a text."""
-    payload = json.loads(row.payload)
+    payload = load_object(row.payload) or {}
     until = row.lease_until_ms
     return {
         **render_job(row),
-        "waits_for": tell_wait(row, working_backends(connection), now_ms),
+        "waits_for": tell_wait(row, under_way(connection), now_ms),
         "conversation": row.conversation,
         "policy": row.policy,
         "backend": row.backend,

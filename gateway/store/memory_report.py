@@ -25,6 +25,7 @@ from gateway.store.profile import source_content
 from gateway.store.profile_report import describe_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.transcript import ConversationRow, Node, messages, node_by_pk
+from gateway.wire.json_text import load_object
 
 Line = dict[str, Any]
 
@@ -236,7 +237,7 @@ class _Reader:
             select(jobs).where(jobs.c.conversation_pk == self._pk).order_by(jobs.c.pk)
         )
         return [
-            {**render_job(row), "on_path": self._is_wanted(json.loads(row.payload), ends)}
+            {**render_job(row), "on_path": self._is_wanted(load_object(row.payload) or {}, ends)}
             for row in rows
         ]
 

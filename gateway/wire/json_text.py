@@ -50,6 +50,15 @@ def loads(data: bytes | str) -> Any:
         raise NotJson("a number has too many digits") from None
 
 
+def load_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is; None where it is something else, or no JSON."""
+    try:
+        value = loads(text)
+    except NotJson:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def doubled_key(data: bytes | str) -> str | None:
     """A key that stands twice in one object of a JSON text that `loads` takes, or None: it keeps
     the last, and which one was meant nobody can tell."""

@@ -23,6 +23,10 @@ def test_without_an_environment_the_defaults_hold() -> None:
         ("FOLDGATE_SYNCHRONOUS", "full", "synchronous", "FULL"),
         ("FOLDGATE_PATIENCE", "2m", "patience_seconds", 120.0),
         ("FOLDGATE_PATIENCE", "", "patience_seconds", 570.0),
+        ("FOLDGATE_GRACE", "90s", "grace_seconds", 90.0),
+        ("FOLDGATE_GRACE", "", "grace_seconds", 120.0),
+        ("FOLDGATE_DRAIN", "0s", "drain_seconds", 0.0),
+        ("FOLDGATE_DRAIN", "", "drain_seconds", 10.0),
     ],
 )
 def test_a_choice_is_read_in_either_case(
@@ -41,6 +45,8 @@ def test_a_choice_is_read_in_either_case(
         ("FOLDGATE_KEYS", "ann", "part 1 is not owner=key"),
         ("FOLDGATE_PATIENCE", "570", "must be a duration such as 570s"),
         ("FOLDGATE_PATIENCE", "0s", "must be a duration such as 570s"),
+        ("FOLDGATE_GRACE", "soon", "must be a duration such as 570s"),
+        ("FOLDGATE_DRAIN", "-1s", "must be a duration such as 570s"),
     ],
 )
 def test_what_is_not_understood_stops_the_start(variable: str, word: str, told: str) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from policies.retries import (
     BROKEN_ROUNDS,
     CAP_SECONDS,
+    Cause,
     Retry,
     draw_share,
     plan_retry,
@@ -46,13 +47,21 @@ def test_jitter_spreads_300_conversations_that_failed_together() -> None:
     [
         (7.0, wait_seconds("chapter:1", 1)),  # shorter than our own wait
         (200.0, 200.0),
-        (86_400.0, CAP_SECONDS),
+        (86_400.0, CAP_SECONDS["outage"]),
     ],
 )
 def test_an_upstreams_wish_lengthens_the_wait_up_to_the_cap(
     retry_after: float, expected: float
 ) -> None:
-    assert wait_seconds("chapter:1", 1, retry_after) == expected
+    assert wait_seconds("chapter:1", 1, "outage", retry_after) == expected
+
+
+@pytest.mark.parametrize(("cause", "cap"), [("outage", 3_600), ("judged", 900), ("broken", 300)])
+def test_each_cause_has_its_cap(cause: Cause, cap: float) -> None:
+    waits = [wait_seconds(f"chapter:{number}", 12, cause) for number in range(200)]
+
+    assert cap * 0.75 <= min(waits) < max(waits) == cap
+    assert wait_seconds("chapter:1", 1, cause, 86_400.0) == cap
 
 
 @given(st.text(), st.integers(1, 10_000))
@@ -61,7 +70,7 @@ def test_a_wait_depends_on_key_and_attempt_alone(key: str, attempt: int) -> None
     key = key.encode(errors="ignore").decode()
 
     assert wait_seconds(key, attempt) == wait_seconds(key, attempt)
-    assert 0 < wait_seconds(key, attempt) <= CAP_SECONDS
+    assert 0 < wait_seconds(key, attempt) <= CAP_SECONDS["outage"]
     assert 0.0 <= draw_share(key) < 1.0
 
 
@@ -86,5 +95,5 @@ def test_what_follows_a_failed_round(
 ) -> None:
     plan = plan_retry("chapter:1", attempt, rounds, cause)  # type: ignore[arg-type]
 
-    wait = None if parked else wait_seconds("chapter:1", attempt)
+    wait = None if parked else wait_seconds("chapter:1", attempt, cause)  # type: ignore[arg-type]
     assert plan == Retry(wait, stand_in)

@@ -60,9 +60,13 @@ class PolicyRevision(SQLModel, table=True):
 
 
 class BootRow(SQLModel, table=True):
-    """A run of the program: attempts of a boot that is over are known to be dead."""
+    """A run of the program, under a lease that it prolongs while it works: attempts and jobs of a
+    run that is over are known to be dead. machine: names where its process number means something.
+    Times of the database's clock."""
 
     __tablename__ = "boots"
     id: str = Field(sa_column=Column(Text, primary_key=True))
     pid: int
+    machine: str = Field(sa_column=Column(Text, nullable=False, server_default=""))
     beat_ms: int = columns.big()
+    lease_until_ms: int = Field(sa_column=Column(columns.KEY, nullable=False, server_default="0"))

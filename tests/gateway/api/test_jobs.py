@@ -58,7 +58,7 @@ async def test_changes_and_whose_they_are(opened: Opener) -> None:
             answer = await door.client.post(f"{at}/{what}", headers=headers)
             return answer.status_code, answer.json()
 
-        for what in ("cancel", "retry"):
+        for what in ("cancel", "retry", "run"):
             code, told = await change(what, "KEY-BEN")
             unknown = await change(what, "KEY-BEN", "/api/jobs/chapter:99")
             assert code == unknown[0] == 404
@@ -67,11 +67,18 @@ async def test_changes_and_whose_they_are(opened: Opener) -> None:
         code, told = await change("cancel", "KEY-ADA")
         assert (code, told["state"], told["cause"]) == (200, "parked", "cancelled")
         assert rung == []
+        code, told = await change("run", "KEY-ADA")
+        assert (code, "was given up" in str(told)) == (409, True)
         code, told = await change("retry", "KEY-ADA")
         assert (code, told["state"], told["attempts"], told["error"]) == (200, "queued", 0, None)
         assert len(rung) == 1
+        door.store.writing(lambda connection: connection.exec_driver_sql(_SETTLE))
+        code, told = await change("run", "KEY-ADA")
+        assert (code, told["state"], told["attempts"]) == (200, "queued", 0)
+        assert told["run_at"] < "2100"
+        assert len(rung) == 2
         door.store.writing(
             lambda connection: connection.exec_driver_sql("UPDATE jobs SET state = 'done'")
         )
-        for what in ("cancel", "retry"):
+        for what in ("cancel", "retry", "run"):
             assert (await change(what, "KEY-ADA"))[0] == 409

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
+import pytest
+
+from gateway.store.engine import Store
 from tests.gateway.cli.conftest import Run, Seeded
+from tests.gateway.flows.stage import setup_chapter
 
 
 def test_jobs_are_listed(run: Run, seeded: Seeded) -> None:
@@ -59,3 +64,60 @@ def test_a_job_is_cancelled_and_tried_again(run: Run, seeded: Seeded) -> None:
     assert (parked["state"], parked["error"]) == ("parked", "cancelled by its owner")
     (again,) = json.loads(run("jobs", "retry", id, "--json").stdout)["jobs"]
     assert (again["state"], again["attempts"], again["cause"]) == ("queued", 0, None)
+
+
+RUN = """
+version: 1
+backends:
+  scribe: {kind: scripted, latency: 0ms, refusals: 0, truncations: 0}
+policies:
+  alone: {chapters: {length: 500}, summaries: {backends: [scribe], delay: 30s}}
+models:
+  foldgate: {tiers: [{backend: scribe, policy: alone}]}
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path, run: Run) -> list[str]:
+    """Two chapters that are due, by the ids of their jobs."""
+    (tmp_path / "policies.yaml").write_text(RUN)
+    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store.open()
+    made = [store.writing(setup_chapter, policy="alone", delay_ms=delay) for delay in (0, 10**13)]
+    store.close()
+    return [f"chapter:{chapter}" for _, chapter in made]
+
+
+def test_what_is_due_is_done_here(run: Run, two: list[str]) -> None:
+    done = run("jobs", "run", "--json")
+    assert json.loads(done.stdout) == {"ran": 1, "written": 1, "parked": 0, "left": 1}
+    assert done.exit_code == 0
+    listed = json.loads(run("jobs", "list", "--all", "--json").stdout)["jobs"]
+    assert {job["id"]: job["state"] for job in listed} == {two[0]: "done", two[1]: "queued"}
+
+
+def test_work_that_is_named_is_done_before_its_time(run: Run, two: list[str]) -> None:
+    done = run("jobs", "run", two[1], "--until-idle")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        "1 job ran: 1 text written, 0 given up; 0 jobs left\n",
+    )
+    again = run("jobs", "run", two[1])
+    assert again.exit_code == 1 and "it is done" in again.stderr
+    assert "There is no job" in run("jobs", "run", "chapter:99").stderr
+
+
+def test_until_idle_ends_with_what_was_given_up(run: Run, two: list[str], tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "foldgate.db")) as connection:
+        connection.execute("UPDATE jobs SET run_at_ms = 0, kind = 'dream' WHERE key = ?", (two[1],))
+        connection.commit()
+    done = run("jobs", "run", "--until-idle", "--json")
+    assert json.loads(done.stdout) == {"ran": 1, "written": 1, "parked": 0, "left": 0}
+    shown = json.loads(run("jobs", "show", two[1], "--json").stdout)
+    assert (shown["state"], shown["cause"]) == ("parked", "poisoned")
+
+
+def test_no_database_is_made_to_run_work_in(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "policies.yaml").write_text(RUN)
+    done = run("jobs", "run")
+    assert (done.exit_code, "there is no database" in done.stderr) == (2, True)

@@ -13,12 +13,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 import uvicorn
 
 from gateway.cli.serve import Server
+from gateway.jobs.bells import Bells
 from gateway.settings import Settings
 from tests.gateway.seeds import POLICIES
 
@@ -98,7 +100,7 @@ async def test_it_says_in_full_where_the_data_is(
     monkeypatch.setattr(uvicorn.Server, "startup", begin)
     settings = Settings(policies=Path("policies.yaml"), database_url=url)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        await Server(uvicorn.Config("none"), settings, {}).startup([listener])
+        await Server(uvicorn.Config("none"), settings, {}, Mock(Bells)).startup([listener])
     place = shown.format(here=tmp_path)
     said = capsys.readouterr().out.splitlines()
     assert said[1] == f"policies: {tmp_path}/policies.yaml   data: {place}"

@@ -12,7 +12,7 @@ from gateway.errors import Conflict
 from gateway.flows.erase import erase_conversation
 from gateway.jobs import leases
 from gateway.store import attempts, chapter_rows, gist_rows, quarantine
-from gateway.store.boots import begin_boot
+from gateway.store.boots import Run, keep_boot
 from gateway.store.transcript import conversation_by_pk
 from gateway.wire.json_text import loads
 from policies.values import Span
@@ -237,7 +237,7 @@ async def test_7_a_kill_between_the_reply_and_its_commit(house: House) -> None:
     assert copy == [("running", "boot1")]
     # The process dies here; another one starts.
     ended = house.store.writing(
-        begin_boot, "boot2", 4711, is_running=lambda pid: False, now_ms=house.clock.ms
+        keep_boot, Run("boot2", 4711, "m"), is_running=lambda pid: False, now_ms=house.clock.ms
     )
     assert ended == 1
     assert house.rows("SELECT state, error FROM attempts") == [("cancelled", "the gateway stopped")]

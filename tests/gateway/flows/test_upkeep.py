@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from gateway.backends.base import Call
+from gateway.backends.faults import FaultKind
 from gateway.flows.context import Context
-from gateway.flows.upkeep import BEAT_SECONDS, LEASE_MS, PATIENCE_SECONDS
+from gateway.flows.upkeep import (
+    BEAT_SECONDS,
+    LEASE_MS,
+    PATIENCE_SECONDS,
+    QUIET_SECONDS,
+    Upkeep,
+)
 from gateway.jobs.rows import jobs
 from gateway.replay.stage import VirtualClock, VirtualLoop
 from gateway.store import chapter_rows, quarantine
+from gateway.store.attempts import abandon_unsettled, begin_attempt
 from tests.gateway.flows.stage import (
     CHAPTER,
+    HandClock,
     Listed,
+    add_story,
+    build,
+    fault,
     framed,
     job,
+    setup_chapter,
     versions,
 )
 from tests.gateway.flows.upkeep_stage import (
@@ -26,8 +41,10 @@ from tests.gateway.flows.upkeep_stage import (
     Gate,
     clock_of,
     due,
+    inline,
     keep,
 )
+from tests.gateway.seeds import NOW
 
 
 async def settle() -> None:
@@ -263,3 +280,145 @@ async def test_a_ring_while_it_runs_makes_it_look_again(stage: Build) -> None:
     assert len(deepseek.calls) == 1
     gate.opened.set()
     assert await running == 2
+
+
+async def test_turns_that_another_program_serves_hold_work_back_as_well(stage: Build) -> None:
+    glm = Listed("glm", framed(CHAPTER))
+    ctx = stage(glm)
+    upkeep = keep(ctx)
+    due(ctx, policy="alone")
+    turn = ctx.store.writing(add_turn, boot="boot_9", backend="glm")
+
+    assert await upkeep.run_due() == 0
+    assert ctx.store.reading(job).state == "queued"
+    ctx.store.writing(abandon_unsettled, [turn], NOW)
+    assert await upkeep.run_due() == 1
+
+
+async def test_the_next_summarizer_is_not_asked_beside_another_programs_turn(stage: Build) -> None:
+    glm = Listed("glm", fault(FaultKind.UNAVAILABLE))
+    deepseek = Listed("deepseek", framed(CHAPTER), kind="litellm")
+    ctx = stage(glm, deepseek)
+    due(ctx)
+    turn = ctx.store.writing(add_turn, boot="boot_9", backend="deepseek")
+    running = asyncio.create_task(keep(ctx).run_due())
+    await settle()
+    assert (len(glm.calls), deepseek.calls) == (1, [])
+
+    ctx.store.writing(abandon_unsettled, [turn], NOW)
+    clock_of(ctx).advance(QUIET_SECONDS)
+    await running
+    assert len(deepseek.calls) == 1
+
+
+def add_turn(connection: Connection, *, boot: str, backend: str) -> int:
+    conversation, nodes = add_story(connection)
+    return begin_attempt(
+        connection,
+        conversation_pk=conversation.pk,
+        asked_pk=nodes[-1].pk,
+        backend=backend,
+        policy="fold",
+        model="foldgate",
+        boot=boot,
+        view_kind="verbatim",
+        state="running",
+        started_ms=NOW,
+    )
+
+
+async def test_leases_go_by_the_databases_clock_and_no_programs_own(stage: Build) -> None:
+    """Two machines, one 90 s ahead of the other: neither takes the other's work away."""
+    here, there = Listed("glm", framed(CHAPTER)), Listed("glm", framed("Too late. " + CHAPTER))
+    ctx = stage(here)
+    ahead = HandClock()
+    ahead.advance(30 + 90)
+    other = Context(ctx.settings, ahead, ctx.store, ctx.policies, {"glm": there}, boot="boot_2")
+    ctx.time = other.time = lambda connection: clock_of(ctx).ms
+    gate = Gate(here)
+    due(ctx, policy="alone")
+    first = asyncio.create_task(keep(ctx).run_due())
+    await gate.entered.wait()
+
+    assert ctx.store.reading(job).lease_until_ms == ctx.clock.now_ms() + LEASE_MS
+    assert await keep(other).run_due() == 0
+    gate.opened.set()
+    await first
+    assert ctx.store.reading(versions) == [("model", CHAPTER, "glm")]
+
+
+async def test_what_comes_next_is_told_in_this_programs_own_time(stage: Build) -> None:
+    ctx = stage(Listed("glm", framed(CHAPTER)))
+    ctx.store.writing(setup_chapter)
+    ctx.time = lambda connection: clock_of(ctx).ms - 10_000
+
+    # Due at NOW + 30 s by the database, which is 10 s behind.
+    assert await keep(ctx).next_due() == NOW + 40_000
+
+
+async def test_a_second_drain_gives_back_what_the_first_one_waits_for(stage: Build) -> None:
+    glm = Listed("glm", framed(CHAPTER))
+    ctx = stage(glm)
+    gate = Gate(glm)
+    due(ctx, policy="alone")
+    upkeep = keep(ctx)
+    running = asyncio.create_task(upkeep.run_due())
+    await gate.entered.wait()
+
+    patient = asyncio.create_task(upkeep.drain(600.0))
+    await settle()
+    assert ctx.store.reading(job).state == "leased"
+    await upkeep.drain(0)
+    await patient
+    await running
+
+    left = ctx.store.reading(job)
+    assert (left.state, left.attempts, left.lease) == ("queued", 0, None)
+    assert left.run_at_ms <= ctx.clock.now_ms()
+
+
+async def test_only_the_work_that_is_asked_for_is_done(stage: Build) -> None:
+    glm = Listed("glm", framed(CHAPTER))
+    ctx = stage(glm)
+    first = due(ctx, policy="alone", delay_ms=0)
+    second = due(ctx, policy="alone", delay_ms=0)
+
+    assert await Upkeep(ctx, offload=inline, only={f"chapter:{second}"}).run_due() == 1
+    assert ctx.store.reading(job, f"chapter:{first}").state == "queued"
+    assert ctx.store.reading(job, f"chapter:{second}").state == "done"
+
+
+async def test_two_programs_on_one_file_share_the_work_and_do_none_twice(tmp_path: Path) -> None:
+    """Each with a store, an upkeep and a backend of its own, as two processes have."""
+    calls: list[int] = []
+    at_once = 0
+
+    async def work(_call: Call) -> None:
+        nonlocal at_once
+        at_once += 1
+        calls.append(at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+
+    programs = []
+    for number in range(2):
+        glm = Listed("glm", framed(CHAPTER))
+        glm.hold = work
+        ctx = replace(build(tmp_path, glm, threads=True), boot=f"boot_{number}")
+        clock_of(ctx).advance(30)
+        programs.append((ctx, keep(ctx)))
+    store = programs[0][0].store
+    for _ in range(6):
+        store.writing(setup_chapter, policy="alone")
+    while "queued" in store.reading(job_states):
+        await asyncio.gather(*(upkeep.run_due() for _, upkeep in programs))
+
+    assert store.reading(job_states) == ["done"] * 6
+    assert len(store.reading(versions)) == 6
+    assert max(calls) == 1 and len(calls) == 6, "one call a backend at a time, none twice"
+    for ctx, _ in programs:
+        ctx.store.close()
+
+
+def job_states(connection: Connection) -> list[str]:
+    return list(connection.execute(select(jobs.c.state).order_by(jobs.c.pk)).scalars())

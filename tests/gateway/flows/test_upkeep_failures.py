@@ -62,7 +62,7 @@ async def test_a_503_and_a_429_lose_no_summary(stage: Build) -> None:
     assert 22_500 <= waits[0] <= 37_500
     assert 45_000 <= waits[1] <= 75_000  # our own wait is the longer one
     assert waits[2] == 1_000_000
-    assert waits[3] == CAP_SECONDS * 1_000
+    assert waits[3] == CAP_SECONDS["outage"] * 1_000
     assert ctx.store.reading(versions) == [("model", CHAPTER, "glm")]
 
 
@@ -75,7 +75,7 @@ async def test_after_its_rounds_a_stand_in_and_after_the_outage_the_chapter(stag
     for _ in range(5):
         await upkeep.run_due()
         seen.append([origin for origin, _, _ in ctx.store.reading(versions)])
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     assert seen == [[], [], ["stand-in"], ["stand-in"], ["stand-in", "model"]]
     (_, text, backend), (_, chapter, _) = ctx.store.reading(versions)
@@ -94,7 +94,7 @@ async def test_a_model_that_refuses_for_ever_is_left_in_peace(stage: Build) -> N
     due(ctx, policy="alone")
     for _ in range(20):
         await upkeep.run_due()
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     left = ctx.store.reading(job)
     assert (left.state, left.attempts, left.error_kind) == ("parked", 6, "refusal")
@@ -157,7 +157,7 @@ async def test_who_refused_for_good_is_not_asked_in_later_rounds(stage: Build) -
     due(ctx)
     await upkeep.run_due()
     assert ctx.store.reading(job).error_kind == "unavailable"
-    clock_of(ctx).advance(CAP_SECONDS)
+    clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     await upkeep.run_due()
 
@@ -182,7 +182,7 @@ async def test_who_refused_for_good_is_forgotten_with_the_job(stage: Build, end:
         upkeep.forget(left.conversation_pk)
     else:
         ctx.store.writing(add_version, chapter, "An owner's own words.", "owner")
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
         await upkeep.run_due()
 
     assert upkeep._errands._final == {}
@@ -220,7 +220,7 @@ async def test_no_error_text_becomes_history(stage: Build) -> None:
     due(ctx, policy="alone")
     for _ in range(40):
         await upkeep.run_due()
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     [(origin, text, _)] = ctx.store.reading(versions)
     assert origin == "stand-in"
@@ -264,7 +264,7 @@ async def test_a_poisoned_job_blocks_no_other_and_is_parked(
     assert states == ["done", "queued", "done"]
     assert "Traceback" in caplog.text
     for _ in range(3):
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
         await upkeep.run_due()
 
     left = ctx.store.reading(job, bad)
@@ -310,7 +310,7 @@ async def test_a_gist_of_a_policy_that_is_gone_is_parked_with_its_reason(stage: 
     ctx.store.writing(setup_gist, policy="a name of yesterday")
     for _ in range(3):
         await upkeep.run_due()
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     left = ctx.store.reading(job)
     assert (left.state, left.error_kind) == ("parked", "no-policy")

@@ -107,7 +107,7 @@ async def test_a_gist_that_loses_an_open_thread_is_no_gist(stage: Build) -> None
     assert ctx.store.reading(gists) == []
     assert f"Still open:\n{lost}" in glm.prompts()[0]
     glm.say(framed(f"{GIST} {lost}"))
-    clock_of(ctx).advance(CAP_SECONDS)
+    clock_of(ctx).advance(CAP_SECONDS["outage"])
     await keep(ctx).run_due()
     assert [text for _, _, text, _ in ctx.store.reading(gists)] == [f"{GIST} {lost}"]
 
@@ -187,7 +187,7 @@ async def test_a_failed_gist_leaves_the_old_until_the_stack_is_twice_its_budget(
     for _ in range(3):
         await upkeep.run_due()
         seen.append([origin for _, origin, _, _ in ctx.store.reading(gists)])
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
 
     assert seen == [[], [], expected]
     assert ctx.store.reading(job).state == "queued"
@@ -201,7 +201,7 @@ async def test_a_gist_that_stands_in_gets_its_successor(stage: Build) -> None:
     ctx.store.writing(setup_gist, stack=600)
     for _ in range(4):
         await upkeep.run_due()
-        clock_of(ctx).advance(CAP_SECONDS)
+        clock_of(ctx).advance(CAP_SECONDS["outage"])
     assert [origin for _, origin, _, _ in ctx.store.reading(gists)] == ["stand-in"]
 
     glm.say(framed(GIST))

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from gateway.jobs import leases, queue
 from gateway.jobs.rows import JobRow, jobs, read_row
-from tests.gateway.seeds import NOW
+from tests.gateway.seeds import NOW, add_conversation, talk
 
 DELAY = 30_000
 LEASE = 60_000
@@ -23,6 +23,11 @@ def put(connection: Connection, conversation_pk: int, key: str, **values: Any) -
         payload={"chapter": 7},
         **values,
     )
+
+
+def another(connection: Connection) -> int:
+    """One more conversation, by its row number."""
+    return add_conversation(connection, talk(1))[0].pk
 
 
 def row(connection: Connection, key: str) -> JobRow:

@@ -193,3 +193,24 @@ async def test_two_apps_in_one_process_have_bells_of_their_own() -> None:
 
     assert (first.rounds, second.rounds) == (1, 2)
     await two.stop()
+
+
+async def test_a_drain_begins_before_the_end_and_a_shorter_one_cuts_it() -> None:
+    worker = Worker()
+    bells = Bells(worker, HandClock())
+    bells.drain(9.0)  # not started: there is nothing to drain
+    await settle()
+    assert worker.drained is None
+
+    await bells.start()
+    bells.drain(9.0)
+    await settle()
+    assert worker.drained == 9.0
+    rounds = worker.rounds
+    bells.ring(NOW - 1)
+    bells.strike()
+    await settle()
+    assert worker.rounds == rounds, "nothing new is begun"
+    bells.drain(0)
+    await bells.stop(60.0)
+    assert worker.drained == 0

@@ -7,18 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
-from gateway.jobs import leases, queue
+from gateway.jobs import hand, leases, queue
 from gateway.jobs.rows import CLOCK_SLACK_MS, jobs
 from gateway.store.engine import Store
-from tests.gateway.jobs.stage import DELAY, LEASE, put, row, take
+from tests.gateway.jobs.stage import DELAY, LEASE, another, put, row, take
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 
-def test_the_longest_due_comes_first_and_one_a_backend(
-    connection: Connection, conversation_pk: int
-) -> None:
+def test_the_longest_due_comes_first_and_one_a_backend(connection: Connection) -> None:
     for key, due, backend in (
         ("c", NOW - 1, "glm"),
         ("a", NOW - 3, "glm"),
@@ -26,17 +24,83 @@ def test_the_longest_due_comes_first_and_one_a_backend(
         ("d", NOW - 1, None),
         ("later", NOW + 1, "rehearsal"),
     ):
-        put(connection, conversation_pk, key, run_at_ms=due, backend=backend)
+        put(connection, another(connection), key, run_at_ms=due, backend=backend)
 
     assert take(connection, NOW, limit=9) == ["a", "b", "d"]
-    assert take(connection, NOW, limit=9) == ["c"]
+    assert take(connection, NOW, "l2", limit=9) == [], "what another program runs counts as well"
+    assert leases.complete(connection, row(connection, "a").pk, "l1", NOW)
+    assert take(connection, NOW, "l2", limit=9) == ["c"]
+
+
+def test_one_job_a_conversation_at_a_time(connection: Connection, conversation_pk: int) -> None:
+    put(connection, conversation_pk, "a", run_at_ms=NOW - 3, backend="glm")
+    put(connection, conversation_pk, "b", run_at_ms=NOW - 2, backend="deepseek")
+    put(connection, another(connection), "c", run_at_ms=NOW - 1, backend="deepseek")
+
+    assert take(connection, NOW, limit=9) == ["a", "c"]
+    assert take(connection, NOW, "l2", limit=9) == []
+    for key in ("a", "c"):
+        assert leases.complete(connection, row(connection, key).pk, "l1", NOW)
+    assert take(connection, NOW, "l2", limit=9) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("payload", "{half of it", "what it is for cannot be read"),
+        ("payload", "[7]", "what it is for cannot be read"),
+        ("kind", "dream", "this program knows no work of its kind"),
+    ],
+)
+def test_what_no_program_can_run_is_parked_and_blocks_nothing(
+    connection: Connection, conversation_pk: int, column: str, value: str, said: str
+) -> None:
+    put(connection, another(connection), "bad", run_at_ms=NOW - 9, backend=None)
+    put(connection, conversation_pk, "good", run_at_ms=NOW, backend=None)
+    spoil(connection, "bad", column, value)
+
+    assert queue.due(connection, NOW) == queue.unassigned(connection, NOW)
+    assert [job.key for job in queue.due(connection, NOW)] == ["good"]
+    assert take(connection, NOW, limit=9) == ["good"]
+    left = row(connection, "bad")
+    assert (left.state, left.error_kind, left.error) == ("parked", leases.POISONED, said)
+    assert left.attempts == 0
+
+    # A person who mended it, or a newer program, has it tried again.
+    hand.retry(connection, "bad", NOW)
+    spoil(connection, "bad", column, '{"chapter": 7}' if column == "payload" else "chapter")
+    assert leases.complete(connection, row(connection, "good").pk, "l1", NOW)
+    assert take(connection, NOW, "l2") == ["bad"]
+
+
+def test_a_spoiled_row_is_told_of_and_moved_by_no_turn(
+    connection: Connection, conversation_pk: int
+) -> None:
+    put(connection, conversation_pk, "bad")
+    spoil(connection, "bad", "payload", "{half of it")
+
+    assert queue.live(connection, conversation_pk, "chapter", "local-fold") == []
+    assert queue.hurry(connection, "bad", {"warm": "cloud"}, now_ms=NOW) == "queued"
+    assert row(connection, "bad").run_at_ms == NOW + DELAY
+    assert connection.execute(select(jobs.c.payload)).scalar_one() == "{half of it"
+
+
+def spoil(connection: Connection, key: str, column: str, value: str) -> None:
+    connection.execute(update(jobs).where(jobs.c.key == key).values({column: value}))
+
+
+def test_only_the_work_that_is_asked_for(connection: Connection) -> None:
+    for key in ("a", "b", "c"):
+        put(connection, another(connection), key, run_at_ms=NOW, backend=key)
+
+    assert take(connection, NOW, only={"b", "x"}, limit=9) == ["b"]
 
 
 def test_a_backend_with_a_running_turn_is_left_alone(
     connection: Connection, conversation_pk: int
 ) -> None:
     put(connection, conversation_pk, "glm's", run_at_ms=NOW)
-    put(connection, conversation_pk, "nobody's", run_at_ms=NOW + 1, backend=None)
+    put(connection, another(connection), "nobody's", run_at_ms=NOW + 1, backend=None)
 
     assert take(connection, NOW + 1, blocked=["glm"]) == ["nobody's"]
     assert take(connection, NOW + 1, blocked=["glm", ""]) == []
@@ -196,7 +260,7 @@ def test_what_a_dead_run_had_leased_is_due_again_at_the_next_start(
     connection: Connection, conversation_pk: int
 ) -> None:
     put(connection, conversation_pk, "dead")
-    put(connection, conversation_pk, "alive", backend="other")
+    put(connection, another(connection), "alive", backend="other")
     assert take(connection, NOW + DELAY, "boot_old.1") == ["dead"]
     assert take(connection, NOW + DELAY, "boot_new.1") == ["alive"]
     assert leases.free_dead(connection, ["boot_new"], NOW + DELAY + 1) == 1
@@ -214,8 +278,8 @@ def test_spare_work_goes_behind_all_that_is_due(
     spare = {row(connection, "chapter:1").pk}
 
     assert take(connection, NOW + 1, spare=spare) == ["chapter:2"]
-    # while that runs its backend is blocked
-    assert take(connection, NOW + 1, spare=spare, blocked=["glm"]) == []
+    assert take(connection, NOW + 1, "l2", spare=spare) == []
+    assert leases.complete(connection, row(connection, "chapter:2").pk, "l1", NOW + 1)
     assert take(connection, NOW + 1, "l2", spare=spare) == ["chapter:1"]
 
 
@@ -242,3 +306,43 @@ def test_a_wait_after_a_failure_holds_nothing_else_up(
     # the caller finds spare what is due, so that the one that waits is not among them
     spare.discard(job.pk)
     assert take(connection, NOW + 6, "l2", spare=spare) == ["chapter:2"]
+
+
+STEP = st.one_of(
+    st.tuples(st.just("wait"), st.integers(0, 40_000)),
+    # NTP, a resumed machine, an hour of summer time that somebody put into the clock.
+    st.tuples(st.just("jump"), st.integers(-7_200_000, 7_200_000)),
+    st.tuples(st.sampled_from(["look", "beat", "fail"]), st.integers(0, 1)),
+)
+
+
+@given(st.lists(STEP, max_size=30))
+def test_whatever_the_clock_does_the_work_is_done_once_and_in_time(
+    store: Store, steps: list[tuple[str, int]]
+) -> None:
+    """Two programs, one row, a clock that jumps by up to two hours either way: there is one holder,
+    and once the clock is left alone the work is begun within its delay and one lease."""
+    with store._writer.connect() as connection:
+        transaction = connection.begin()
+        conversation_pk = add_conversation(connection, talk(1))[0].pk
+        now, held = NOW, [""] * 2
+        put(connection, conversation_pk, "only")
+        pk = row(connection, "only").pk
+        for count, (step, value) in enumerate(steps):
+            if step in ("wait", "jump"):
+                now += value
+            elif step == "look":
+                lease = f"p{value}.{count}"
+                if take(connection, now, lease):
+                    held[value] = lease
+            elif step == "beat" and held[value]:
+                leases.beat(connection, pk, held[value], now_ms=now, lease_ms=LEASE)
+            elif step == "fail" and held[value]:
+                leases.postpone(connection, pk, held[value], now + 20_000, "timeout", "", now)
+            assert sum(bool(h) and leases.held(connection, pk, h) for h in held) <= 1
+        take(connection, now, "p0.last")
+        taken = row(connection, "only").lease == "p0.last"
+        assert taken or take(connection, now + max(DELAY, LEASE) + CLOCK_SLACK_MS, "p0.last")
+        assert leases.held(connection, pk, "p0.last")
+        assert not any(h and leases.complete(connection, pk, h, now) for h in held)
+        transaction.rollback()

@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select
 
-from gateway.store.attempts import attempts, begin_attempt
-from gateway.store.boots import begin_boot, boots, end_boot, record_revision, revisions
+from gateway.store.attempts import attempts, begin_attempt, busy_elsewhere
+from gateway.store.boots import (
+    LEASE_MS,
+    Run,
+    boots,
+    end_boot,
+    is_running,
+    keep_boot,
+    record_revision,
+    revisions,
+    this_run,
+)
 from gateway.store.engine import Store
 from tests.gateway.seeds import NOW, add_conversation, talk
 
@@ -38,40 +48,105 @@ def add_running(connection: Connection, boot: str) -> int:
     )
 
 
+HERE, ELSEWHERE = "kernel-1/pid:[1]", "kernel-2/pid:[1]"
+
+
+def begin(
+    store: Store, id: str, pid: int, running: set[int], *, machine: str = HERE, now_ms: int = NOW
+) -> int:
+    run = Run(id, pid, machine)
+    return store.writing(keep_boot, run, is_running=running.__contains__, now_ms=now_ms)
+
+
+def state(store: Store, pk: int) -> tuple[str, int | None]:
+    row = store.reading(lambda c: c.execute(select(attempts).where(attempts.c.pk == pk)).one())
+    return row.state, row.ended_ms
+
+
+def known(store: Store) -> set[str]:
+    return set(store.reading(lambda c: c.execute(select(boots.c.id)).scalars().all()))
+
+
 @pytest.mark.parametrize(
-    ("old_pid", "running", "state"),
+    ("machine", "old_pid", "running", "after", "wanted"),
     [
-        (10, {11}, "cancelled"),
-        (10, {10, 11}, "running"),
-        (11, {11}, "cancelled"),
+        (HERE, 10, {11}, 9, "cancelled"),
+        (HERE, 10, {10, 11}, 9, "running"),
+        (HERE, 11, {11}, 9, "cancelled"),
+        (HERE, 10, {10, 11}, LEASE_MS, "cancelled"),
+        (ELSEWHERE, 10, {11}, LEASE_MS - 1, "running"),
+        (ELSEWHERE, 11, {11}, LEASE_MS - 1, "running"),
+        (ELSEWHERE, 10, {10, 11}, LEASE_MS, "cancelled"),
     ],
-    ids=["its process is gone", "its process lives", "its number came back as ours"],
+    ids=[
+        "its process is gone",
+        "its process lives",
+        "its number came back as ours",
+        "a stranger has its number, its lease is over",
+        "another machine's process numbers mean nothing here",
+        "every container has the same number",
+        "elsewhere, and its lease is over",
+    ],
 )
 def test_a_run_that_is_over_has_no_running_attempts(
-    store: Store, old_pid: int, running: set[int], state: str
+    store: Store, machine: str, old_pid: int, running: set[int], after: int, wanted: str
 ) -> None:
-    def is_running(pid: int) -> bool:
-        return pid in running
-
-    store.writing(begin_boot, "old", old_pid, is_running=is_running, now_ms=NOW)
+    begin(store, "old", old_pid, running, machine=machine)
     pk = store.writing(add_running, "old")
-    ended = store.writing(begin_boot, "new", 11, is_running=is_running, now_ms=NOW + 9)
-    row = store.reading(lambda c: c.execute(select(attempts).where(attempts.c.pk == pk)).one())
-    assert (row.state, ended) == (state, int(state == "cancelled"))
-    assert row.ended_ms == (NOW + 9 if state == "cancelled" else None)
-    known = set(store.reading(lambda c: c.execute(select(boots.c.id)).scalars().all()))
-    assert known == ({"new"} if state == "cancelled" else {"old", "new"})
+    ended = begin(store, "new", 11, running, now_ms=NOW + after)
+    is_over = wanted == "cancelled"
+    assert (state(store, pk), ended) == ((wanted, NOW + after if is_over else None), int(is_over))
+    assert known(store) == ({"new"} if is_over else {"old", "new"})
+
+
+def test_a_run_that_beats_is_not_over(store: Store) -> None:
+    begin(store, "a", 1, set(), machine=ELSEWHERE)
+    pk = store.writing(add_running, "a")
+    for beat in range(1, 10):
+        begin(store, "a", 1, set(), machine=ELSEWHERE, now_ms=NOW + beat * 20_000)
+        assert begin(store, "b", 2, set(), now_ms=NOW + beat * 20_000 + 59_999) == 0
+    assert state(store, pk) == ("running", None)
+
+
+def test_a_run_that_slept_through_its_lease_takes_a_new_one(store: Store) -> None:
+    begin(store, "a", 1, set(), machine=ELSEWHERE)
+    begin(store, "b", 2, set(), now_ms=NOW + LEASE_MS)
+    assert known(store) == {"b"}
+    begin(store, "a", 1, set(), machine=ELSEWHERE, now_ms=NOW + LEASE_MS + 1)
+    assert known(store) == {"a", "b"}
+
+
+def test_a_lease_from_before_the_clock_was_set_back_ends(store: Store) -> None:
+    begin(store, "a", 1, set(), machine=ELSEWHERE, now_ms=NOW + 3_600_000)
+    begin(store, "b", 2, set(), now_ms=NOW)
+    assert known(store) == {"a", "b"}
+    begin(store, "b", 2, set(), now_ms=NOW + LEASE_MS)
+    assert known(store) == {"b"}
+
+
+def test_this_process_is_alive_here() -> None:
+    run = this_run("boot_1")
+    assert run.id == "boot_1" and run.machine and is_running(run.pid)
+    assert run == this_run("boot_1")
 
 
 def test_a_run_that_nobody_noted_is_over(store: Store) -> None:
     store.writing(add_running, "unknown")
-    assert store.writing(begin_boot, "new", 1, is_running=lambda pid: True, now_ms=NOW) == 1
+    assert begin(store, "new", 1, {1}) == 1
 
 
 def test_a_run_that_ends_in_order_is_forgotten(store: Store) -> None:
-    store.writing(begin_boot, "new", 1, is_running=lambda pid: True, now_ms=NOW)
+    begin(store, "new", 1, {1})
     store.writing(end_boot, "new")
-    assert store.reading(lambda c: c.execute(select(boots)).all()) == []
+    assert known(store) == set()
+
+
+def test_turns_of_other_runs_keep_their_backends_busy(store: Store) -> None:
+    assert store.reading(busy_elsewhere, "mine") == set()
+    store.writing(add_running, "mine")
+    assert store.reading(busy_elsewhere, "mine") == set()
+    store.writing(add_running, "another")
+    assert store.reading(busy_elsewhere, "mine") == {"b"}
 
 
 def test_a_revision_is_kept_once(store: Store) -> None:

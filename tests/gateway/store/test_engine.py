@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.conversations import delete_conversation
-from gateway.store.engine import Store
+from gateway.store.engine import Store, database_ms
 from gateway.store.tables import METADATA
 from tests.gateway.house import House, Say, assistant, user
 
@@ -275,3 +276,14 @@ def test_a_database_that_may_not_be_written_says_so(house: House) -> None:
 def test_a_fault_of_a_statement_is_nothing_of_the_disks(house: House) -> None:
     with pytest.raises(OperationalError, match="no such table"):
         house.store.reading(lambda connection: connection.execute(text("SELECT 1 FROM nowhere")))
+
+
+def test_the_database_tells_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In UTC, whatever this machine's zone."""
+    monkeypatch.setenv("TZ", "America/Sao_Paulo")
+    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store.open()
+    before = time.time_ns() // 1_000_000
+    told = store.reading(database_ms)
+    assert before - 1 <= told <= time.time_ns() // 1_000_000 + 1
+    store.close()

@@ -66,3 +66,23 @@ def test_what_a_job_waits_for(connection: Connection) -> None:
     leases.postpone(connection, first.pk, "l1", NOW + 30_000, "echo", "judged out", NOW)
     assert waits(connection, "chapter:1", NOW) == "its next round"
     assert waits(connection, "chapter:2", NOW) == "a running gateway and a quiet moment of glm"
+
+
+def test_a_job_waits_for_the_other_one_of_its_conversation(connection: Connection) -> None:
+    put(connection, "chapter:1")
+    connection.exec_driver_sql(
+        "INSERT INTO jobs (key, kind, conversation_pk, state, run_at_ms, attempts, backend, policy,"
+        " payload, created_ms, updated_ms) SELECT 'chapter:2', kind, conversation_pk, state,"
+        " run_at_ms, attempts, 'grok', policy, payload, created_ms, updated_ms FROM jobs"
+    )
+    leases.claim(connection, now_ms=NOW, lease="l1", lease_ms=60_000)
+    assert waits(connection, "chapter:2", NOW) == "other work of its conversation"
+
+
+def test_work_that_cannot_be_read_is_told_of_all_the_same(connection: Connection) -> None:
+    put(connection, "chapter:1")
+    connection.exec_driver_sql("UPDATE jobs SET payload = '{half of it'")
+    assert leases.claim(connection, now_ms=NOW, lease="l1", lease_ms=60_000) == []
+    told = describe_job(connection, find_job(connection, None, "chapter:1"), NOW)
+    assert (told["state"], told["cause"], told["chapter"]) == ("parked", "poisoned", None)
+    assert told["error"] == "what it is for cannot be read"

@@ -14,7 +14,7 @@ import pytest
 from gateway.errors import Conflict, StorageFailed
 from gateway.store.attempts import begin_attempt
 from gateway.store.backups import DAY_MS, make_backup, manifest_path
-from gateway.store.boots import begin_boot
+from gateway.store.boots import Run, keep_boot
 from gateway.store.conversations import delete_conversation, find_anywhere
 from gateway.store.engine import Store
 from gateway.store.profile import active, all_of, profile_by_pk
@@ -66,7 +66,7 @@ def test_runs_of_the_copied_database_are_over(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/foldgate.db")
     store.open()
     made, nodes = store.writing(add_conversation, [user("안녕, 船長")])
-    store.writing(begin_boot, "boot_1", 1, is_running=lambda pid: True, now_ms=NOW)
+    store.writing(keep_boot, Run("boot_1", 1, "m"), is_running=lambda pid: True, now_ms=NOW)
     store.writing(
         begin_attempt,
         conversation_pk=made.pk,
@@ -87,7 +87,8 @@ def test_runs_of_the_copied_database_are_over(tmp_path: Path) -> None:
     restore(tmp_path / "copy.db", target, now_ms=LATER)
     back = Store(f"sqlite:///{target}")
     back.open()
-    begun = back.writing(begin_boot, "boot_2", 2, is_running=lambda pid: True, now_ms=LATER)
+    run = Run("boot_2", 2, "m")
+    begun = back.writing(keep_boot, run, is_running=lambda pid: True, now_ms=LATER)
     assert begun == 1
     assert rows(target, "SELECT state FROM attempts") == [("cancelled",)]
     back.close()

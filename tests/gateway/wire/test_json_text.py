@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.json_text import NotJson, doubled_key, dump_bytes, dumps, loads
+from gateway.wire.json_text import NotJson, doubled_key, dump_bytes, dumps, load_object, loads
 
 
 def joined(text: str) -> str:
@@ -91,3 +91,12 @@ def test_a_nest_that_cannot_be_written_is_told() -> None:
 )
 def test_a_key_that_stands_twice_in_one_object(text: str, doubled: str | None) -> None:
     assert doubled_key(text) == doubled == doubled_key(text.encode())
+
+
+@pytest.mark.parametrize("text", ["{half", "", "[7]", "7", "null", '"\ud800"'])
+def test_what_is_no_object_is_none(text: str) -> None:
+    assert load_object(text) is None
+
+
+def test_an_object_is_read() -> None:
+    assert load_object('{"章": 7}') == {"章": 7}
