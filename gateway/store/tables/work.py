@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Text
+from sqlalchemy import Column, Index
 from sqlmodel import Field, SQLModel
 
 from gateway.store.tables import columns
@@ -54,7 +54,7 @@ class PolicyRevision(SQLModel, table=True):
     """A revision of policies.yaml that was in force; secrets stay ${VAR} in its text."""
 
     __tablename__ = "policy_revisions"
-    digest: str = Field(sa_column=Column(Text, primary_key=True))
+    digest: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     text: str = columns.text()
     created_ms: int = columns.big()
 
@@ -63,6 +63,6 @@ class BootRow(SQLModel, table=True):
     """A run of the program: attempts of a boot that is over are known to be dead."""
 
     __tablename__ = "boots"
-    id: str = Field(sa_column=Column(Text, primary_key=True))
+    id: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     pid: int
     beat_ms: int = columns.big()

@@ -87,5 +87,7 @@ async def test_another_view_for_what_was_not_sent(house: House) -> None:
         memory_chars=3,
         verbatim_chars=4,
     )
-    rows = house.rows("SELECT fold_pk, view_kind, memory_chars, verbatim_chars FROM attempts")
+    rows = house.rows(
+        "SELECT fold_pk, view_kind, memory_chars, verbatim_chars FROM attempts ORDER BY pk"
+    )
     assert rows == [(5, "cut", 3, 4), (None, "verbatim", 0, 2)]

@@ -11,12 +11,13 @@ from sqlalchemy import Connection, select
 from gateway.store.attempts import attempts, begin_attempt
 from gateway.store.boots import begin_boot, boots, end_boot, record_revision, revisions
 from gateway.store.engine import Store
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path / 'foldgate.db'}")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     yield store
     store.close()

@@ -17,11 +17,14 @@ from gateway.store.engine import Store
 from gateway.store.profile_learning import Told
 from gateway.store.restores import restore
 from gateway.store.transcript import conversations
+from tests.gateway.databases import database_url
 from tests.gateway.flows.test_memory_edits import shown
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, add_conversation, talk
 from tests.gateway.store.test_backups import rows
 from tests.gateway.store.test_documents import show
+
+pytestmark = pytest.mark.sqlite
 
 LATER = NOW + DAY_MS
 WROTE, EDITED, TOLD = "私は切手を集める。", "Держу тритонов.", "우표 수집가의 비밀 🌉"
@@ -68,7 +71,7 @@ def delete(connection: Connection, id: str) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    made = Store(database_url(tmp_path / "foldgate.db"))
     made.open()
     made.writing(delete, made.writing(seed))
     return made
