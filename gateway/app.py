@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -13,6 +12,7 @@ from functools import partial
 from importlib import import_module
 
 from fastapi import FastAPI
+from sqlalchemy import Connection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api import (
@@ -41,7 +41,7 @@ from gateway.jobs.bells import Bells
 from gateway.meters import Meters
 from gateway.policy_file import LoadedPolicies, find_cautions, load_policies
 from gateway.settings import Settings
-from gateway.store.boots import begin_boot, end_boot, is_running, living, record_revision
+from gateway.store.boots import begin_boot, end_boot, living, record_revision
 from gateway.store.documents import keep_policy_documents
 from gateway.store.engine import Store
 from gateway.traces import build_traces
@@ -206,9 +206,14 @@ def warm_judge() -> None:
 
 async def _announce(context: Context) -> None:
     now_ms = context.clock.now_ms()
-    ended = await context.store.write(
-        begin_boot, context.boot, os.getpid(), is_running=is_running, now_ms=now_ms
-    )
+    database = context.store.database
+
+    def begin(connection: Connection) -> int:
+        running = partial(database.is_running, connection)
+        process = database.process
+        return begin_boot(connection, context.boot, process, is_running=running, now_ms=now_ms)
+
+    ended = await context.store.write(begin)
     if ended:
         log.warning("%d replies were cut off when the gateway last stopped", ended)
     alive = await context.store.read(living)

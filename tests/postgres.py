@@ -62,7 +62,6 @@ BEGIN
 END $$
 """
 _numbers = itertools.count(1)
-_kept: list[Any] = []
 _clean: list[str] = []
 
 
@@ -117,14 +116,14 @@ def _start(folder: Path) -> None:
     start = [programs / "pg_ctl", "-D", folder / "data", "-w", "-s", "-l", folder / "log"]
     _call([*start, "-o", settings, "start"], who)
     pid = (folder / "data" / "postmaster.pid").read_text().split()[0]
-    watch = subprocess.Popen(
-        ["sh", "-c", _WATCH, "sh", str(_run_pid()), pid, str(folder)],
+    subprocess.run(
+        ["sh", "-c", f"( {_WATCH} ) &", "sh", str(_run_pid()), pid, str(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        check=True,
     )
-    _kept.append(watch)  # it outlives this process, which need not complain of it
 
 
 def _programs(folder: Path, who: dict[str, Any]) -> Path:

@@ -6,7 +6,6 @@ saw no last event, and its retry is an ordinary retry.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from sqlalchemy import Connection, delete, insert, select
@@ -28,7 +27,8 @@ def begin_boot(
 ) -> int:
     """Note this run and end the attempts of those that are over. Returns how many were ended.
 
-    A run is over when its process is: is_running(pid) says so. A process number that came back
+    A run is over when its process is: is_running(pid) says so, which on PostgreSQL goes by a number
+    of its own, since processes are on many machines. A process number that came back
     as this run's own (every run of a container has the same) is over too; one that was given to
     a stranger looks alive until the stranger ends.
     """
@@ -40,17 +40,6 @@ def begin_boot(
     connection.execute(delete(boots).where(boots.c.id.in_(over)))
     connection.execute(insert(boots).values(id=boot, pid=pid, beat_ms=now_ms))
     return abandon_dead(connection, living(connection), now_ms)
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is a process of this number on this machine, whoever's it is."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def living(connection: Connection) -> list[str]:

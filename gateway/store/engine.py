@@ -37,7 +37,8 @@ class Database(Protocol):
     """What differs between databases.
 
     begin and commit: of a transaction that writes. path: its file, None where it is none of this
-    machine's. place: where it is, as people may be told: without a password. The three `telling`
+    machine's. process: the number by which others on the same database know this process while it
+    runs. place: where it is, as people may be told: without a password. The three `telling`
     are contexts around a transaction, around its connection's making and around its commit, in
     which the database's refusals get their names: StorageFailed, or TransactionLost (reruns.py).
     """
@@ -47,10 +48,12 @@ class Database(Protocol):
     vacuum: Prepared
     path: Path | None
     place: str
+    process: int
     writer: Engine
     reader: Engine
 
     def exists(self) -> bool: ...
+    def is_running(self, connection: Connection, process: int) -> bool: ...
     def prepare(self) -> None: ...
     def migrating(self) -> AbstractContextManager[Connection]: ...
     def check(self) -> str: ...
@@ -142,11 +145,12 @@ class Store:
             return False, f"cannot be read: {self.database.word(error)}"
         if wrong:
             return False, wrong
+        state = "answers" if self.database.path is None else "whole"
         if revision == HEAD:
-            return True, f"whole, at revision {HEAD}"
+            return True, f"{state}, at revision {HEAD}"
         if revision is None:
             return True, "empty: its tables are made at the first start"
-        return True, f"whole, at revision {revision}; the next start brings it to {HEAD}"
+        return True, f"{state}, at revision {revision}; the next start brings it to {HEAD}"
 
     async def write(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

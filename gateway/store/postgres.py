@@ -9,6 +9,7 @@ alone: where two cannot have run one after the other, one is told to step back a
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from gateway.errors import ConfigurationError, StorageFailed
+from gateway.store.migrations import current
 from gateway.store.prepared import Prepared, hide_values, on_begin
 from gateway.store.reruns import TransactionLost
 
@@ -40,6 +42,14 @@ PREPARED = 1_000
 # Two programs that start at once bring the tables up to date one after the other: a number that
 # nobody else asks for ("foldgate" in ASCII).
 MIGRATION_LOCK = 0x666F6C6467617465
+
+# Numbers of running processes are held under this one.
+PROCESSES = 0x666F6C64
+_HOLDERS = text(
+    "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :kind"
+    " AND objid = :process AND database ="
+    " (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1"
+)
 
 # Told to step back: could_not_serialize, deadlock_detected.
 _CLASHES = frozenset({"40001", "40P01"})
@@ -73,9 +83,12 @@ class Postgres:
             raise ConfigurationError(
                 "PostgreSQL needs its driver: pip install 'foldgate[postgres]'"
             ) from error
-        self.place = url.render_as_string(hide_password=True)
+        self.place = place_of(url)
+        # Drawn, since processes of many machines have the same numbers.
+        self.process = secrets.randbelow(2**31)
         self._url = url.set(drivername="postgresql+psycopg")
         self.writer = self._engine(self.begin, pool_size=writers, max_overflow=0, pool_timeout=60)
+        event.listen(self.writer, "connect", self._be_known)
         self.reader = self._engine(
             Prepared(text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")),
             pool_size=readers,
@@ -88,6 +101,7 @@ class Postgres:
             "connect_timeout": CONNECT_SECONDS,
             "tcp_user_timeout": LOST_TIMEOUT_MS,
             "application_name": "foldgate",
+            "client_encoding": "utf8",
         }
         engine = create_engine(
             self._url,
@@ -103,9 +117,21 @@ class Postgres:
         event.listen(engine, "begin", on_begin(begin))
         return engine
 
+    def _be_known(self, connection: psycopg.Connection[Any], _record: object) -> None:
+        """Hold this process's number for as long as the connection lasts: the server lets go of it
+        when the process ends, however it ends."""
+        connection.execute("SELECT pg_advisory_lock_shared(%s, %s)", (PROCESSES, self.process))
+
+    @staticmethod
+    def is_running(connection: Connection, process: int) -> bool:
+        """Whether a run with this number is not over, on whichever machine: it holds its number."""
+        held = connection.execute(_HOLDERS, {"kind": PROCESSES, "process": process})
+        return held.first() is not None
+
     def exists(self) -> bool:
-        """A database on a server is there, or the connection fails and says so."""
-        return True
+        """Whether the program's tables are there. Raises ConfigurationError as prepare."""
+        self.prepare()
+        return current(self.reader) is not None
 
     def prepare(self) -> None:
         """See that the server is there and can hold what is said. Raises ConfigurationError."""
@@ -234,6 +260,12 @@ class Postgres:
     def checkpointing(self) -> bool:
         """True: when what was deleted leaves the server's files is the server's own affair."""
         return True
+
+
+def place_of(url: URL) -> str:
+    """Where a database is, without passwords: they may stand in the address and behind it."""
+    shown = {name: url.query[name] for name in ("host", "port") if name in url.query}
+    return url.set(query=shown).render_as_string(hide_password=True)
 
 
 def _on_connect(connection: psycopg.Connection[Any], _record: object) -> None:

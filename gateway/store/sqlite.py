@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.prepared import Prepared, on_begin
+from gateway.store.processes import is_running
 
 log = logging.getLogger("foldgate.store")
 
@@ -61,6 +62,7 @@ class SQLite:
                 "an in-memory database would forget everything; write sqlite:///path/to/foldgate.db"
             )
         self.path: Path | None = Path(url.database)
+        self.process = os.getpid()
         self.place = url.database
         self._synchronous = synchronous
         self.writer = self._engine(url, writers, WRITER_CACHE_KB, self.begin)
@@ -80,7 +82,13 @@ class SQLite:
         event.listen(engine, "begin", on_begin(begin))
         return engine
 
+    @staticmethod
+    def is_running(_connection: Connection, process: int) -> bool:
+        """Whether a run with this number is not over: all of them are processes of this machine."""
+        return is_running(process)
+
     def exists(self) -> bool:
+        """Whether there is a file; nothing is made."""
         return self._file.exists()
 
     @property

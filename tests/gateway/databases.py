@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from gateway.store.engine import Store
 from tests import postgres
 
@@ -85,6 +87,7 @@ def empty_database() -> bytes:
         return Path(folder, "empty.db").read_bytes()
 
 
-def engines_of(marker: object) -> tuple[str, ...]:
-    """The kinds that a test runs on: every one, unless it is marked `sqlite`."""
-    return ("sqlite",) if marker is not None else ENGINES
+def engines_of(item: pytest.Item) -> tuple[str, ...]:
+    """The kinds that a test runs on: every one, unless it is marked with some of their names."""
+    named = tuple(name for name in ENGINES if item.get_closest_marker(name) is not None)
+    return named or ENGINES

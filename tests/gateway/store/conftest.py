@@ -1,4 +1,4 @@
-"""Every test of the store runs on every kind of database, but for those marked `sqlite`."""
+"""Every test of the store runs on every kind of database, unless it is marked with one's name."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.gateway.databases import engines_of, using
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    kinds = engines_of(metafunc.definition.get_closest_marker("sqlite"))
+    kinds = engines_of(metafunc.definition)
     metafunc.parametrize("engine", kinds, indirect=True, scope="module")
 
 
