@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError
 from gateway.errors import ConfigurationError
 from gateway.store.migrations import HEAD, current, migrate
 from gateway.store.postgres import Postgres
-from gateway.store.prepared import Prepared
+from gateway.store.prepared import Statement
 from gateway.store.reruns import until_it_stands
 from gateway.store.sqlite import SQLite
 from gateway.store.write_queue import QueuedWrite, WriteQueue
@@ -36,16 +36,17 @@ READERS = 3
 class Database(Protocol):
     """What differs between databases.
 
-    begin and commit: of a transaction that writes. path: its file, None where it is none of this
-    machine's. process: the number by which others on the same database know this process while it
-    runs. place: where it is, as people may be told: without a password. The three `telling`
-    are contexts around a transaction, around its connection's making and around its commit, in
-    which the database's refusals get their names: StorageFailed, or TransactionLost (reruns.py).
+    begin and commit: of a transaction that writes. be_alone: have no other writer beside one that
+    has just begun. path: its file, None where it is none of this machine's. place: where it is, as
+    people may be told: without a password. process: the number by which others on the same database
+    know this process while it runs. The three `telling` are contexts around a transaction, around
+    its connection's making and around its commit, in which the database's refusals get their names:
+    StorageFailed, or TransactionLost (reruns.py).
     """
 
-    begin: Prepared
-    commit: Prepared
-    vacuum: Prepared
+    begin: Statement
+    commit: Statement
+    vacuum: Statement
     path: Path | None
     place: str
     process: int
@@ -61,6 +62,7 @@ class Database(Protocol):
     def telling(self) -> AbstractContextManager[None]: ...
     def telling_connect(self) -> AbstractContextManager[None]: ...
     def telling_commit(self) -> AbstractContextManager[None]: ...
+    def be_alone(self, connection: Connection) -> None: ...
     def is_begun(self, connection: Connection) -> bool: ...
     def let_go(self, connection: Connection) -> None: ...
     def checkpointing(self) -> bool: ...
@@ -129,7 +131,7 @@ class Store:
         """Make the file if there is none and bring its tables up to date; a failure is raised."""
         self.database.prepare()
         try:
-            migrate(self._writer, self.database.migrating)
+            migrate(self._reader, self.database.migrating)
         except DatabaseError as error:
             raise ConfigurationError(
                 f"the database cannot be opened: {self.database.word(error)}"
@@ -170,8 +172,8 @@ class Store:
     def writing(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        def run() -> T:
-            with self._transaction(self._writer) as connection:
+        def run(alone: bool) -> T:
+            with self._transaction(self._writer, alone) as connection:
                 return function(connection, *args, **kwargs)
 
         return until_it_stands(run)
@@ -179,19 +181,21 @@ class Store:
     def reading(
         self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        def run() -> T:
+        def run(_alone: bool) -> T:
             with self._transaction(self._reader) as connection:
                 return function(connection, *args, **kwargs)
 
         return until_it_stands(run)
 
     @contextmanager
-    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+    def _transaction(self, engine: Engine, alone: bool = False) -> Iterator[Connection]:
         with self.database.telling_connect():
             connection = engine.connect()
         try:
             with self.database.telling():
                 transaction = connection.begin()
+                if alone:
+                    self.database.be_alone(connection)
                 yield connection
             with self.database.telling_commit():
                 transaction.commit()
@@ -199,7 +203,7 @@ class Store:
             self.database.let_go(connection)
 
     @contextmanager
-    def _held_transaction(self) -> Iterator[Connection]:
+    def _held_transaction(self, alone: bool) -> Iterator[Connection]:
         """As _transaction, on a connection that is kept: taking one from the pool and giving it
         back costs as much as a turn's statements. SQLAlchemy's transaction stays open on it, which
         costs more to begin and to end than the database's own. After any error it is given back."""
@@ -213,6 +217,8 @@ class Store:
                     self.database.begin.run(connection)
                 else:
                     connection.begin()
+                if alone:
+                    self.database.be_alone(connection)
                 yield connection
             with self.database.telling_commit():
                 self.database.commit.run(connection)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ClauseElement, Connection, Dialect
 from sqlalchemy.exc import DBAPIError
@@ -143,7 +143,13 @@ class Prepared:
         return found
 
 
-def on_begin(statement: Prepared) -> Callable[[Connection], None]:
+class Statement(Protocol):
+    """Something that runs on a connection, as a Prepared without parameters does."""
+
+    def run(self, connection: Connection, /) -> int: ...
+
+
+def on_begin(statement: Statement) -> Callable[[Connection], None]:
     """A listener that begins an engine's transactions with this statement."""
 
     def begin(connection: Connection) -> None:
@@ -195,10 +201,14 @@ def hide_values(error: BaseException) -> None:
 
 
 def _wrapped(connection: Connection, compiled: _Compiled, error: Exception) -> BaseException:
-    """As SQLAlchemy tells it, without the values."""
+    return wrap(connection, compiled.sql, error)
+
+
+def wrap(connection: Connection, sql: str, error: Exception) -> BaseException:
+    """A driver's error as SQLAlchemy tells it, without the values."""
     hide_values(error)
     return DBAPIError.instance(
-        compiled.sql,
+        sql,
         None,
         error,
         _errors(connection),

@@ -1,6 +1,7 @@
 """Transactions that are run again: on a database with many writers one may be told to step back.
 
-Whoever is told so has changed nothing, and the same function is run over a new transaction. So a
+Whoever is told so has changed nothing, and the same function is run over a new transaction; who was
+told so a few times gets the database for itself, so that everybody gets through. So a
 function over a connection may be called more than once, and keeps nothing of a call that did not
 stand: what it finds out it returns.
 """
@@ -16,11 +17,13 @@ from gateway.errors import StorageFailed
 
 T = TypeVar("T")
 
-ATTEMPTS = 12
-"""Of one transaction, in some two seconds: two writers of one row are past each other in the first
-few; who still is not through is told to come back later."""
+ATTEMPTS = 8
+"""Of one transaction; the later ones are alone, and fail only where the database does."""
 
-_FIRST_SECONDS, _MOST_SECONDS = 0.004, 0.4
+TOGETHER = 3
+"""So many of them run beside others."""
+
+_FIRST_SECONDS, _MOST_SECONDS = 0.002, 0.4
 
 
 class TransactionLost(StorageFailed):
@@ -34,11 +37,14 @@ def wait_before(attempt: int) -> None:
     time.sleep(random.uniform(most / 4, most))
 
 
-def until_it_stands(run: Callable[[], T]) -> T:
-    """What `run` returns, run again where its transaction was lost; raises the last loss."""
+def until_it_stands(run: Callable[[bool], T]) -> T:
+    """What `run` returns, run again where its transaction was lost; raises the last loss.
+
+    It is told whether its transaction is to be alone.
+    """
     for attempt in range(1, ATTEMPTS):
         try:
-            return run()
+            return run(attempt > TOGETHER)
         except TransactionLost:
             wait_before(attempt)
-    return run()
+    return run(True)

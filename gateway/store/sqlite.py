@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from gateway.errors import ConfigurationError, StorageFailed
-from gateway.store.prepared import Prepared, on_begin
+from gateway.store.prepared import Prepared, Statement, on_begin
 from gateway.store.processes import is_running
 
 log = logging.getLogger("foldgate.store")
@@ -53,8 +53,9 @@ STORAGE_RETRY_SECONDS = 10.0
 class SQLite:
     """A database in a file of this machine. Raises ConfigurationError where the URL names none."""
 
-    begin, commit = Prepared(text("BEGIN IMMEDIATE")), Prepared(text("COMMIT"))
-    vacuum = Prepared(text("VACUUM"))
+    begin: Statement = Prepared(text("BEGIN IMMEDIATE"))
+    commit: Statement = Prepared(text("COMMIT"))
+    vacuum: Statement = Prepared(text("VACUUM"))
 
     def __init__(self, url: URL, *, synchronous: str, writers: int, readers: int) -> None:
         if not url.database or url.database == ":memory:":
@@ -68,7 +69,7 @@ class SQLite:
         self.writer = self._engine(url, writers, WRITER_CACHE_KB, self.begin)
         self.reader = self._engine(url, readers, READER_CACHE_KB, Prepared(text("BEGIN")))
 
-    def _engine(self, url: URL, size: int, cache_kb: int, begin: Prepared) -> Engine:
+    def _engine(self, url: URL, size: int, cache_kb: int, begin: Statement) -> Engine:
         engine = create_engine(
             url,
             pool_size=size,
@@ -134,6 +135,10 @@ class SQLite:
             ) from error
 
     telling_connect = telling_commit = telling
+
+    @staticmethod
+    def be_alone(connection: Connection) -> None:
+        """Who writes always is."""
 
     @staticmethod
     def is_begun(connection: Connection) -> bool:

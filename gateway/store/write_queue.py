@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gateway.store.prepared import Prepared
-from gateway.store.reruns import ATTEMPTS, TransactionLost, wait_before
+from gateway.store.reruns import TransactionLost, until_it_stands
 
 MOST = 32
 """Writes of one transaction."""
@@ -69,18 +69,18 @@ class QueuedWrite:
 class WriteQueue:
     """Writes in the order in which they came, on a thread of their own.
 
-    transaction: a context that begins and commits; guard: a context around each write, which gives
-    errors their names; is_begun: whether a savepoint can still be gone back to. Each write behind
-    another has a savepoint: one that fails undoes its own and no other; who fails in front leaves
-    the rest to the next transaction. Where the transaction itself fails, every write of it is told;
-    where it was lost to others (TransactionLost), all of them are run again. Results are told only
-    after the commit. A write that was cancelled before its turn is left out. siblings: how many
-    turns run now.
+    transaction: a context that begins and commits, told whether it is to be alone; guard: a context
+    around each write, which gives errors their names; is_begun: whether a savepoint can still be
+    gone back to. Each write behind another has a savepoint: one that fails undoes its own and no
+    other; who fails in front leaves the rest to the next transaction. Where the transaction itself
+    fails, every write of it is told; where it was lost to others (TransactionLost), all of them are
+    run again. Results are told only after the commit. A write that was cancelled before its turn is
+    left out. siblings: how many turns run now.
     """
 
     def __init__(
         self,
-        transaction: Callable[[], AbstractContextManager[Connection]],
+        transaction: Callable[[bool], AbstractContextManager[Connection]],
         guard: Callable[[], AbstractContextManager[None]],
         is_begun: Callable[[Connection], bool],
         thread: ThreadPoolExecutor,
@@ -130,21 +130,16 @@ class WriteQueue:
 
     def _commit(self, batch: list[QueuedWrite]) -> int:
         """Run writes from the front in one transaction; how many. Those have their endings."""
-        for attempt in range(1, ATTEMPTS):
-            try:
-                return self._try(batch)
-            except TransactionLost:
-                wait_before(attempt)
         try:
-            return self._try(batch)
+            return until_it_stands(lambda alone: self._try(batch, alone))
         except TransactionLost as error:
             return _end(batch, error)
 
-    def _try(self, batch: list[QueuedWrite]) -> int:
+    def _try(self, batch: list[QueuedWrite], alone: bool) -> int:
         """As _commit, once. Raises TransactionLost, when no write has an ending."""
         taken = 0
         try:
-            with self._transaction() as connection:
+            with self._transaction(alone) as connection:
                 until = monotonic() + ENOUGH_SECONDS
                 for write in batch:
                     taken += 1

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import Connection, Engine, event, make_url, text
 from sqlalchemy.exc import DataError, IntegrityError
 
 from gateway.errors import ConfigurationError, StorageFailed
 from gateway.store.conversations import delete_conversation
-from gateway.store.engine import Store
+from gateway.store.engine import Store, find_database
 from gateway.store.postgres import place_of
 from gateway.store.prepared import Prepared
+from gateway.store.reruns import TOGETHER
 from gateway.store.wipes import tell_of_emptied
 from tests import postgres
 from tests.gateway.databases import database_url
@@ -58,10 +59,10 @@ def add_next(connection: Connection) -> int:
     return number
 
 
-def add_stranger(connection: Connection) -> None:
+def add_stranger(connection: Connection, name: str = "stranger") -> None:
     """Counts as well, and is in nobody's way but by that."""
     connection.execute(_COUNT).scalar_one()
-    connection.execute(_ADD, {"name": "stranger"})
+    connection.execute(_ADD, {"name": name})
 
 
 def administer(url: str, statement: str) -> None:
@@ -115,23 +116,43 @@ async def test_a_queued_write_steps_back_and_is_run_again(pair: tuple[Store, Sto
     assert store.reading(lambda c: c.execute(_COUNT).scalar_one()) == 4
 
 
-async def test_who_never_gets_through_is_told(
-    pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("queued", [True, False])
+async def test_who_never_gets_through_is_alone_at_last(
+    pair: tuple[Store, Store], queued: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other = pair
-    monkeypatch.setattr("gateway.store.reruns._MOST_SECONDS", 0.0)
+    met: list[int] = []
 
     def met_by_another(connection: Connection) -> int:
         connection.execute(_COUNT).scalar_one()
-        other.writing(add_next)
+        met.append(1)
+        if len(met) <= TOGETHER:
+            other.writing(add_stranger, f"s{len(met)}")
+        else:
+            monkeypatch.setattr(other, "_writer", impatient(other))
+            with pytest.raises(StorageFailed, match="lock timeout"):
+                other.writing(add_at_once)
+            other._writer.dispose()
+            monkeypatch.undo()
         return add_next(connection)
 
-    with pytest.raises(StorageFailed, match="too busy") as told:
-        await store.write(met_by_another)
-    assert (told.value.status, told.value.retry_after) == (503, 5.0)
-    with pytest.raises(StorageFailed, match="too busy"):
-        store.writing(met_by_another)
-    assert isinstance(await store.write(add_next), int)
+    number = await store.write(met_by_another) if queued else store.writing(met_by_another)
+    assert number == TOGETHER
+    assert len(met) == TOGETHER + 1
+    assert other.writing(add_next) == TOGETHER + 1
+
+
+def impatient(store: Store) -> Engine:
+    """The store's writer, which waits for no lock for long."""
+    database = find_database(store.url, synchronous="OFF")
+    event.listen(
+        database.writer, "connect", lambda driver, _: driver.execute("SET lock_timeout=10")
+    )
+    return database.writer
+
+
+def add_at_once(connection: Connection) -> None:
+    raise AssertionError("somebody else is alone")
 
 
 def test_a_reader_sees_one_state_and_is_never_sent_back(pair: tuple[Store, Store]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gateway.store import reruns
-from gateway.store.reruns import ATTEMPTS, TransactionLost, until_it_stands
+from gateway.store.reruns import ATTEMPTS, TOGETHER, TransactionLost, until_it_stands
 
 pytestmark = pytest.mark.sqlite
 
@@ -17,11 +19,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-def lose(times: int) -> tuple[list[int], object]:
-    calls: list[int] = []
+def lose(times: int) -> tuple[list[bool], Callable[[bool], str]]:
+    calls: list[bool] = []
 
-    def run() -> str:
-        calls.append(1)
+    def run(alone: bool) -> str:
+        calls.append(alone)
         if len(calls) <= times:
             raise TransactionLost("too busy")
         return "done"
@@ -30,14 +32,14 @@ def lose(times: int) -> tuple[list[int], object]:
 
 
 def test_what_stands_at_once_waits_for_nothing(waits: list[float]) -> None:
-    assert until_it_stands(lambda: 7) == 7
+    assert until_it_stands(lambda alone: 7) == 7
     assert waits == []
 
 
 def test_what_is_lost_is_run_until_it_stands(waits: list[float]) -> None:
     calls, run = lose(ATTEMPTS - 1)
-    assert until_it_stands(run) == "done"  # type: ignore[arg-type]
-    assert len(calls) == ATTEMPTS
+    assert until_it_stands(run) == "done"
+    assert calls == [False] * TOGETHER + [True] * (ATTEMPTS - TOGETHER)
     assert len(waits) == ATTEMPTS - 1
     assert all(0 < wait <= 0.4 for wait in waits)
     assert sum(waits) < 4, "a client waits for it"
@@ -46,14 +48,14 @@ def test_what_is_lost_is_run_until_it_stands(waits: list[float]) -> None:
 def test_what_is_always_lost_is_told(waits: list[float]) -> None:
     calls, run = lose(10**6)
     with pytest.raises(TransactionLost):
-        until_it_stands(run)  # type: ignore[arg-type]
+        until_it_stands(run)
     assert len(calls) == ATTEMPTS
 
 
 def test_other_errors_are_nobodys_to_repeat(waits: list[float]) -> None:
     calls: list[int] = []
 
-    def fail() -> None:
+    def fail(_alone: bool) -> None:
         calls.append(1)
         raise ZeroDivisionError
 
