@@ -43,6 +43,7 @@ PREPARED = 1_000
 # nobody else asks for ("foldgate" in ASCII).
 MIGRATION_LOCK = 0x666F6C6467617465
 
+_SIZE = text("SELECT pg_database_size(current_database())")
 # Numbers of running processes are held under this one.
 PROCESSES = 0x666F6C64
 _HOLDERS = text(
@@ -182,6 +183,11 @@ class Postgres:
                 f"the PostgreSQL server is of version {server.server_version // 10_000}; "
                 f"Foldgate needs {OLDEST} or newer"
             )
+
+    def size(self) -> int:
+        """Bytes of its tables and indexes."""
+        with self.reader.begin() as connection:
+            return int(connection.execute(_SIZE).scalar_one())
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:

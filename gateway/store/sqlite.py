@@ -92,6 +92,10 @@ class SQLite:
         """Whether there is a file; nothing is made."""
         return self._file.exists()
 
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._file.stat().st_size
+
     @property
     def _file(self) -> Path:
         assert self.path is not None

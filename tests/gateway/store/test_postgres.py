@@ -387,3 +387,13 @@ def test_numbers_of_rows_and_moments_have_room(store: Store) -> None:
         ).all()
     )
     assert small == []
+
+
+def test_a_vacuum_writes_the_tables_anew(store: Store) -> None:
+    """What was deleted is then in none of their pages."""
+    store.writing(lambda c: c.execute(_ADD, [{"name": f"{n} " + "雨" * 900} for n in range(400)]))
+    store.writing(lambda c: c.execute(text("DELETE FROM owners")))
+    before = store.database.size()
+    assert store.vacuuming()
+    assert store.database.size() < before
+    assert store.writing(add_next) == 0
