@@ -198,8 +198,9 @@ class Store:
                 if alone:
                     self.database.be_alone(connection)
                 yield connection
-            with self.database.telling_commit():
-                transaction.commit()
+            if transaction.is_active:  # else the function took it back
+                with self.database.telling_commit():
+                    transaction.commit()
         finally:
             self.database.let_go(connection)
 

@@ -93,8 +93,11 @@ def test_who_reads_first_and_writes_then_is_as_good_as_alone(pair: tuple[Store, 
     assert sorted(numbers) == list(range(40))
 
 
-async def test_a_queued_write_steps_back_and_is_run_again(pair: tuple[Store, Store]) -> None:
+async def test_a_queued_write_steps_back_and_is_run_again(
+    pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With it all that shared its transaction; what stands, and is told, is of the last time."""
+    monkeypatch.setattr("gateway.store.write_queue.ENOUGH_SECONDS", 60.0)
     store, other = pair
     met: list[str] = []
 
