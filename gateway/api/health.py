@@ -12,12 +12,14 @@ from starlette.responses import Response
 
 from gateway.api.deps import context_of, is_stranger
 from gateway.backends.base import Backend
+from gateway.errors import StorageFailed
 from gateway.wire.json_text import dump_bytes
 
 router = APIRouter()
 
 # A prober gives up after some seconds; a backend that is slower than this is not healthy.
 PROBE_SECONDS = 4.0
+DATABASE_SECONDS = 4.0
 
 
 @router.get("/healthz")
@@ -75,9 +77,13 @@ async def probe_backend(backend: Backend) -> dict[str, Any]:
 
 async def _probe_database(request: Request) -> dict[str, Any]:
     try:
-        await context_of(request).store.read(_select_one)
+        await asyncio.wait_for(context_of(request).store.read(_select_one), DATABASE_SECONDS)
     except SQLAlchemyError as error:
         return {"ok": False, "reason": type(error).__name__}
+    except StorageFailed as error:
+        return {"ok": False, "reason": error.message}
+    except TimeoutError:
+        return {"ok": False, "reason": f"no answer within {DATABASE_SECONDS:g} s"}
     return {"ok": True, "reason": ""}
 
 

@@ -89,10 +89,9 @@ def database_path(database_url: str | None) -> Path:
         kind = make_url(url).get_backend_name()
     except ArgumentError:
         kind = "sqlite"  # the store says what is wrong with it
-    if kind == "postgresql":
+    if kind in ("postgresql", "postgres"):
         raise ConfigurationError(
-            "foldgate backup copies SQLite databases; PostgreSQL is not supported yet. "
-            "Use pg_dump for a database of that kind."
+            "foldgate backup copies SQLite databases, not PostgreSQL ones yet: use pg_dump."
         )
     store = Store(url)
     try:

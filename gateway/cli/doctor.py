@@ -13,6 +13,7 @@ from gateway.backends.base import SlotCare
 from gateway.backends.faults import UpstreamFault
 from gateway.cli.doctor_integrity import check_integrity, print_integrity
 from gateway.cli.doctor_machine import check_machine
+from gateway.cli.doctor_server import check_server
 from gateway.cli.options import (
     database_option,
     json_option,
@@ -25,6 +26,7 @@ from gateway.errors import ConfigurationError
 from gateway.policy_file import PolicyFileError, find_cautions, load_policies
 from gateway.settings import Settings
 from gateway.store.engine import Store
+from gateway.store.integrity import read_revision
 from policies.budget import tell_narrowing
 from policies.schema import PolicyFile
 
@@ -46,6 +48,11 @@ def doctor_command(
     other. With --deep whether all that is stored is whole: digests, spans, what rows hang on.
     """
     settings = settings_of(policies=policies, database_url=database_url)
+    if deep and not is_file(settings):
+        raise ConfigurationError(
+            "doctor --deep reads SQLite files, not PostgreSQL yet: use pg_amcheck for the server's "
+            "files, and pg_dump to see that every row can be read"
+        )
     database = _check_database(settings)
     machine, integrity = _examine(settings, database, deep)
     found, file = _check_policies(settings)
@@ -72,12 +79,15 @@ def doctor_command(
 
 
 def _check_database(settings: Settings) -> Finding:
-    """Looks at the file without making or migrating it."""
+    """Looks at the database without making or migrating it."""
     try:
         store = Store(settings.database_url, synchronous=settings.synchronous)
     except ConfigurationError as error:
         return {"ok": False, "says": str(error)}
     try:
+        if store.database.path is None:
+            fine, says = store.examine()
+            return {"ok": fine, "server": store.database.place, "says": says}
         path = store.path.resolve()
         if not path.exists():
             fine = path.parent.is_dir() and os.access(path.parent, os.W_OK)
@@ -94,12 +104,33 @@ def _examine(
 ) -> tuple[dict[str, Finding], Finding | None]:
     """(the machine, what every row says); the second is None where it was not asked for, or there
     is no database yet."""
+    if "server" in database and database["ok"]:
+        return _examine_server(settings), None
     if "file" not in database or not Path(database["file"]).exists():
         return {}, None
     path = Path(database["file"])
     is_read = not database["says"].startswith("cannot be read")
     machine = check_machine(settings, path, SystemClock().now_ms())
     return machine, check_integrity(settings) if deep and is_read else None
+
+
+def _examine_server(settings: Settings) -> dict[str, Finding]:
+    store = Store(settings.database_url)
+    try:
+        revision = store.reading(read_revision)
+        return check_server(store, SystemClock().now_ms()) if revision is not None else {}
+    finally:
+        store.close()
+
+
+def is_file(settings: Settings) -> bool:
+    """Whether the database is a file, or said so badly that the store has to say it."""
+    try:
+        store = Store(settings.database_url)
+    except ConfigurationError:
+        return True
+    store.close()
+    return store.database.path is not None
 
 
 def _check_policies(settings: Settings) -> tuple[Finding, PolicyFile | None]:

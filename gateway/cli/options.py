@@ -105,9 +105,9 @@ def opened_store(database_url: str | None) -> Iterator[Store]:
     settings = settings_of(database_url=database_url)
     store = Store(settings.database_url, synchronous=settings.synchronous)
     try:
-        if not store.path.exists():
+        if not store.database.exists():
             raise ConfigurationError(
-                f"there is no database at {store.path}; "
+                f"there is no database at {store.database.place}; "
                 "name it with --database-url or FOLDGATE_DATABASE_URL"
             )
         store.open()

@@ -24,6 +24,7 @@ from gateway.cli.arguments import Text
 from gateway.cli.options import database_option, policies_option, settings_of
 from gateway.errors import ConfigurationError
 from gateway.logs import configure_logs
+from gateway.store.postgres import place_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -200,7 +201,7 @@ class Server(uvicorn.Server):
         url = make_url(self._settings.database_url)
         if url.get_backend_name() == "sqlite" and url.database:
             return str(Path(url.database).resolve())
-        return url.render_as_string(hide_password=True)
+        return place_of(url)
 
     def _name_backends(self) -> str:
         on = [name for name, one in self._backends.items() if one.off_reason is None]

@@ -18,9 +18,9 @@ def vacuum_command(database_url: str | None, as_json: bool) -> None:
     seconds for a gigabyte, and as much free space is needed.
     """
     with opened_store(database_url) as store:
-        before = store.path.stat().st_size
+        before = store.database.size()
         is_empty = store.vacuuming()
-        after = store.path.stat().st_size
+        after = store.database.size()
     told = {"bytes_before": before, "bytes_after": after, "wiped": is_empty}
     if as_json:
         print_json(told)

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 
 from gateway.flows.context import Context
 from gateway.jobs import leases
-from gateway.store.boots import BEAT_SECONDS, Run, end_boot, is_running, keep_boot, living, this_run
+from gateway.store.boots import BEAT_SECONDS, Run, end_boot, keep_boot, living, this_run
+from gateway.store.processes import is_running
 
 log = logging.getLogger("foldgate.runs")
 

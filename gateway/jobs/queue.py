@@ -172,8 +172,10 @@ def has_due(connection: Connection, now_ms: int) -> bool:
 
 def unassigned(connection: Connection, now_ms: int) -> list[JobRow]:
     """Due rows of which nobody has said yet which backend they will first ask."""
-    statement = select(*jobs.c).where(
-        jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms, jobs.c.backend.is_(None)
+    statement = (
+        select(*jobs.c)
+        .where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms, jobs.c.backend.is_(None))
+        .order_by(jobs.c.pk)
     )
     return _sound(connection.execute(statement))
 
@@ -184,8 +186,12 @@ def assign(connection: Connection, pk: int, backend: str) -> None:
 
 
 def due(connection: Connection, now_ms: int) -> list[JobRow]:
-    """The rows that wait for nothing but a holder."""
-    statement = select(*jobs.c).where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
+    """The rows that wait for nothing but a holder, oldest first."""
+    statement = (
+        select(*jobs.c)
+        .where(jobs.c.state == "queued", jobs.c.run_at_ms <= now_ms)
+        .order_by(jobs.c.pk)
+    )
     return _sound(connection.execute(statement))
 
 

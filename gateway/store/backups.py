@@ -32,7 +32,6 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import iso
 from gateway.errors import ConfigurationError, Conflict, NotFound, StorageFailed
-from gateway.store.boots import is_running
 from gateway.store.copies import (
     copy_database,
     empty_copy,
@@ -40,6 +39,7 @@ from gateway.store.copies import (
     pack_copy,
     remove_database,
 )
+from gateway.store.processes import is_running
 from gateway.store.tables import METADATA
 
 FORMAT = 1

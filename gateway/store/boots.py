@@ -98,17 +98,6 @@ def end_dead(
     return abandon_dead(connection, living(connection), now_ms)
 
 
-def is_running(pid: int) -> bool:
-    """Whether there is a process of this number on this machine, whoever's it is."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def living(connection: Connection) -> list[str]:
     """The runs that are not over, this one among them."""
     return list(connection.execute(select(boots.c.id)).scalars())

@@ -16,6 +16,7 @@ from gateway.clock import iso
 from gateway.store.attempts import attempts
 from gateway.store.chapter_rows import versions
 from gateway.store.gist_rows import gists
+from gateway.store.order import take_turn
 from gateway.store.profile_edits import keep_digests, purge_deleted, release_facts
 from gateway.store.quarantine import quarantine
 from gateway.store.rows import record
@@ -340,6 +341,7 @@ def delete_conversation(
     entries = [{**entry, "backend": backend, "done_ms": None} for backend in held]
     release_facts(connection, conversation)
     keep_digests(connection, conversation)
+    take_turn(connection)
     connection.execute(insert(outbox), entries or [{**entry, "backend": "", "done_ms": now_ms}])
     connection.execute(delete(conversations).where(conversations.c.pk == pk))
     purge_deleted(connection, conversation.owner_pk)

@@ -85,7 +85,7 @@ def export_lines(connection: Connection, conversation: ConversationRow) -> Itera
             }
         )
     for row in connection.execute(
-        select(ratios).where(ratios.c.conversation_pk == conversation.pk)
+        select(ratios).where(ratios.c.conversation_pk == conversation.pk).order_by(ratios.c.backend)
     ):
         yield dumps({"type": "ratio", "backend": row.backend, "chars_per_token": row.ratio})
 

@@ -17,12 +17,20 @@ from gateway.store.transcript import Node, ancestor_at
 from gateway.wire.json_text import dumps
 from policies.recall.places import PK_AT
 
+_DEPTHS = (
+    "(SELECT CAST(value AS integer) FROM jsonb_array_elements_text(CAST(:depths AS jsonb)))"
+    " AS d(value)"
+)
 # CROSS JOIN keeps SQLite from reading the whole conversation for each depth.
 _AT_DEPTHS = Prepared(
     text(
         "SELECT m.depth, m.pk FROM json_each(:depths) d CROSS JOIN messages m"
         " ON m.conversation_pk = :conversation AND m.depth = d.value"
-    )
+    ),
+    postgresql=text(
+        f"SELECT m.depth, m.pk FROM {_DEPTHS} JOIN messages m"
+        " ON m.conversation_pk = :conversation AND m.depth = d.value"
+    ),
 )
 _BEFORE_LONE = Prepared(
     text(
@@ -30,7 +38,13 @@ _BEFORE_LONE = Prepared(
         " FROM json_each(:depths) d CROSS JOIN messages m"
         " ON m.conversation_pk = :conversation AND m.depth = d.value + 1"
         " GROUP BY d.value HAVING count(*) = 1) l CROSS JOIN messages m ON m.pk = l.pk"
-    )
+    ),
+    postgresql=text(
+        "SELECT l.depth, m.parent_pk FROM (SELECT d.value AS depth, min(m.pk) AS pk"
+        f" FROM {_DEPTHS} JOIN messages m"
+        " ON m.conversation_pk = :conversation AND m.depth = d.value + 1"
+        " GROUP BY d.value HAVING count(*) = 1) l JOIN messages m ON m.pk = l.pk"
+    ),
 )
 _STRETCH = Prepared(text(WALK + "SELECT depth, pk FROM walk WHERE depth <= :last"))
 _Stretch = tuple[list[int], float, float]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import ClauseElement, Connection, Dialect
 from sqlalchemy.exc import DBAPIError
@@ -58,11 +58,19 @@ class Prepared:
     Lists of varying length (`in_`) have no place in it: their SQL changes with each execution.
     """
 
-    __slots__ = ("_columns", "_compiled", "_statement")
+    __slots__ = ("_columns", "_compiled", "_others", "_statement")
 
-    def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
-        """columns: of an insert, the ones that are given."""
+    def __init__(
+        self,
+        statement: ClauseElement,
+        columns: Sequence[str] | None = None,
+        **others: ClauseElement,
+    ) -> None:
+        """columns: of an insert, the ones that are given. others: the statement as databases of
+        other kinds want it, by the names of their dialects; with the same names of parameters, of
+        which each may leave some out."""
         self._statement = statement
+        self._others = others
         self._columns = None if columns is None else list(columns)
         self._compiled: dict[str, _Compiled] = {}
 
@@ -129,9 +137,25 @@ class Prepared:
     def _for(self, connection: Connection) -> _Compiled:
         found = self._compiled.get(connection.dialect.name)
         if found is None:
-            found = _compile(self._statement, self._columns, connection.dialect)
+            statement = self._others.get(connection.dialect.name, self._statement)
+            found = _compile(statement, self._columns, connection.dialect)
             self._compiled[connection.dialect.name] = found
         return found
+
+
+class Statement(Protocol):
+    """Something that runs on a connection, as a Prepared without parameters does."""
+
+    def run(self, connection: Connection, /) -> int: ...
+
+
+def on_begin(statement: Statement) -> Callable[[Connection], None]:
+    """A listener that begins an engine's transactions with this statement."""
+
+    def begin(connection: Connection) -> None:
+        statement.run(connection)
+
+    return begin
 
 
 def _compile(statement: ClauseElement, columns: list[str] | None, dialect: Dialect) -> _Compiled:
@@ -141,7 +165,8 @@ def _compile(statement: ClauseElement, columns: list[str] | None, dialect: Diale
     defaults = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
     is_plain = compiled.positional and not any(convert for _, convert in names)
     conversions = []
-    for index, column in enumerate(compiled._result_columns):
+    # psycopg gives Python's own values for whatever our columns hold.
+    for index, column in enumerate(() if dialect.driver == "psycopg" else compiled._result_columns):
         convert = column.type.dialect_impl(dialect).result_processor(dialect, None)
         if convert is not None:
             conversions.append((index, convert))
@@ -165,10 +190,25 @@ def _errors(connection: Connection) -> type[Exception]:
     return kind
 
 
+def hide_values(error: BaseException) -> None:
+    """Take out of a driver's error what rows and parameters hold: what people say must not reach a
+    log. PostgreSQL tells the values in a detail line, and values that are no numbers at once."""
+    diagnosis: Any = getattr(error, "diag", None)
+    if diagnosis is None or diagnosis.message_primary is None:
+        return
+    state = diagnosis.sqlstate or ""
+    error.args = ("a value is refused" if state.startswith("22") else diagnosis.message_primary,)
+
+
 def _wrapped(connection: Connection, compiled: _Compiled, error: Exception) -> BaseException:
-    """As SQLAlchemy tells it, without the values: what people say must not reach a log."""
+    return wrap(connection, compiled.sql, error)
+
+
+def wrap(connection: Connection, sql: str, error: Exception) -> BaseException:
+    """A driver's error as SQLAlchemy tells it, without the values."""
+    hide_values(error)
     return DBAPIError.instance(
-        compiled.sql,
+        sql,
         None,
         error,
         _errors(connection),

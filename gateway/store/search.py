@@ -1,13 +1,15 @@
 """The index of recall: for each word of a conversation, the messages that hold it.
 
-SQLite's FTS5 serves as posting lists. What a word is, `policies.recall.terms` says; here it is a
-digest under a salt of its conversation, so that a list holds the messages of one conversation only
-(its cost does not grow with others, and owners never meet in it) and that what FTS5 keeps of a
+SQLite's FTS5 serves as posting lists; on PostgreSQL the table `message_terms` does, beside one of
+the places that are indexed, `message_search`. What a word is, `policies.recall.terms` says; here it
+is a digest under a salt of its conversation, so that a list holds the messages of one conversation
+only (its cost does not grow with others, and owners never meet in it) and that what FTS5 keeps of a
 deleted row until its next merge says nothing once the salt is gone. A rowid is the message's
 place (`policies.recall.places`), so that a ranking reads no row of what it does not show.
 
 A path is indexed from its first message on, so that of an indexed message every ancestor is. What
-deletes a message deletes its search row (a trigger), and the salt goes with the conversation.
+deletes a message deletes its search row (a trigger; on PostgreSQL, where a message goes with its
+conversation only, the rows hang on that), and the salt goes with the conversation.
 No function commits.
 """
 
@@ -17,8 +19,20 @@ import hashlib
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    bindparam,
+    column,
+    delete,
+    func,
+    insert,
+    select,
+    table,
+    text,
+    update,
+)
 
 from gateway.store.prepared import Prepared
 from gateway.store.rows import record
@@ -34,6 +48,7 @@ Posting = tuple[int, int]
 
 keys = SearchKey.__table__  # type: ignore[attr-defined]
 messages = Message.__table__  # type: ignore[attr-defined]
+_LISTS = [table(name, column("conversation_pk")) for name in ("message_search", "message_terms")]
 
 _KEY = Prepared(
     select(
@@ -49,8 +64,29 @@ _MOVE = Prepared(
         last_depth=bindparam("depth"),
     )
 )
-_ADD = Prepared(text("INSERT INTO message_search (rowid, terms) VALUES (:place, :terms)"))
-_HAS = Prepared(text("SELECT rowid FROM message_search WHERE rowid BETWEEN :first AND :last"))
+# On PostgreSQL a term is the same digest as a number: twelve hexadecimal digits are 48 bits.
+_TERMS = (
+    "(SELECT CAST(CAST('x' || digest AS bit(48)) AS bigint)"
+    " FROM unnest(string_to_array(:terms, ' ')) AS digest WHERE digest <> '') AS t(term)"
+)
+_ADD = Prepared(
+    text("INSERT INTO message_search (rowid, terms) VALUES (:place, :terms)"),
+    postgresql=text(
+        "WITH said AS (INSERT INTO message_search (conversation_pk, place)"
+        " VALUES (:conversation, :place))"
+        " INSERT INTO message_terms (conversation_pk, term, place)"
+        " SELECT DISTINCT CAST(:conversation AS bigint), term, CAST(:place AS bigint)"
+        f" FROM {_TERMS}"
+    ),
+)
+_HAS = Prepared(
+    text("SELECT rowid FROM message_search WHERE rowid BETWEEN :first AND :last"),
+    postgresql=text(
+        "SELECT s.place FROM messages m JOIN message_search s"
+        " ON s.conversation_pk = m.conversation_pk AND s.place BETWEEN :first AND :last"
+        " WHERE m.pk = :pk"
+    ),
+)
 _DROP = Prepared(text("DELETE FROM message_search WHERE rowid BETWEEN :first AND :last"))
 DENSE = 200
 DENSE_SHARE = 8
@@ -61,10 +97,20 @@ _POSTINGS = Prepared(
     text(
         "SELECT (rowid >> 6) & 1048575, rowid FROM message_search"
         " WHERE message_search MATCH :token ORDER BY rowid DESC LIMIT :most"
-    )
+    ),
+    postgresql=text(
+        "SELECT CAST((place >> 6) & 1048575 AS integer), place FROM message_terms"
+        " WHERE conversation_pk = :conversation AND term = :term ORDER BY place DESC LIMIT :most"
+    ),
 )
 _IS_DENSE = Prepared(
-    text("SELECT rowid FROM message_search WHERE message_search MATCH :token LIMIT 1 OFFSET :least")
+    text(
+        "SELECT rowid FROM message_search WHERE message_search MATCH :token LIMIT 1 OFFSET :least"
+    ),
+    postgresql=text(
+        "SELECT place FROM message_terms WHERE conversation_pk = :conversation AND term = :term"
+        " LIMIT 1 OFFSET :least"
+    ),
 )
 WALK = """
 WITH RECURSIVE walk(pk, depth, parent_pk, jump_pk, jump_depth) AS (
@@ -183,10 +229,14 @@ def add(connection: Connection, batch: Batch) -> bool:
         _begin(connection, after)
     elif now != after:
         return False
-    _ADD.run_many(connection, [{"place": one.place, "terms": one.terms} for one in batch.entries])
+    whose = after.conversation_pk
+    _ADD.run_many(
+        connection,
+        [{"conversation": whose, "place": one.place, "terms": one.terms} for one in batch.entries],
+    )
     _MOVE.run(
         connection,
-        conversation=after.conversation_pk,
+        conversation=whose,
         added=len(pks),
         last=pks[-1],
         depth=batch.last_depth,
@@ -244,7 +294,7 @@ def postings(
     for term, token in zip(wanted, _tokens(index.salt, wanted), strict=True):
         if index.messages > least and _is_dense(connection, index, token, least):
             continue
-        rows = _POSTINGS.all(connection, token=f'"{token}"', most=limit)
+        rows = _POSTINGS.all(connection, **_asked_for(index, token), most=limit)
         if rows:
             found[term] = rows
     return found
@@ -265,7 +315,7 @@ def _is_dense(connection: Connection, index: Index, token: str, least: int) -> b
     known: dict[str, int] = connection.info.setdefault("dense", {})
     if index.messages <= _GROWN * known.get(token, 0):
         return True
-    if _IS_DENSE.first(connection, token=f'"{token}"', least=least) is None:
+    if _IS_DENSE.first(connection, **_asked_for(index, token), least=least) is None:
         return False
     known.pop(token, None)
     known[token] = index.messages
@@ -283,12 +333,20 @@ def read_stretch(connection: Connection, head_pk: int, first: int, last: int) ->
 
 def forget(connection: Connection, conversation_pk: int) -> None:
     """Drop a conversation's index; `index_path` makes it again."""
+    if connection.dialect.name == "postgresql":
+        for held in _LISTS:
+            connection.execute(delete(held).where(held.c.conversation_pk == conversation_pk))
+    else:
+        _forget_rows(connection, conversation_pk)
+    connection.execute(delete(keys).where(keys.c.conversation_pk == conversation_pk))
+
+
+def _forget_rows(connection: Connection, conversation_pk: int) -> None:
     held = connection.execute(
         select(messages.c.pk).where(messages.c.conversation_pk == conversation_pk)
     ).scalars()
     for pk in held.all():
         _DROP.run(connection, **_places_of(pk))
-    connection.execute(delete(keys).where(keys.c.conversation_pk == conversation_pk))
 
 
 def _begin(connection: Connection, index: Index) -> None:
@@ -304,8 +362,17 @@ def _begin(connection: Connection, index: Index) -> None:
 
 
 def _places_of(pk: int) -> dict[str, int]:
-    """The rowids that a message may have, whatever its depth and marks."""
-    return {"first": pk << PK_AT, "last": (pk + 1 << PK_AT) - 1}
+    """The places that a message may have, whatever its depth and marks."""
+    return {"pk": pk, "first": pk << PK_AT, "last": (pk + 1 << PK_AT) - 1}
+
+
+def _asked_for(index: Index, token: str) -> dict[str, Any]:
+    """A word as each kind of database looks it up."""
+    return {
+        "conversation": index.conversation_pk,
+        "token": f'"{token}"',
+        "term": int(token, 16),
+    }
 
 
 def _tokens(salt: str, terms: Collection[str]) -> list[str]:

@@ -7,7 +7,8 @@ the conversation. What is asked again inserts nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -194,6 +195,12 @@ _NEW_SYSTEM_TEXT = Prepared(
 )
 _SYSTEM_BODY = Prepared(select(system_texts.c.body).where(system_texts.c.pk == bindparam("pk")))
 _LAST_PK = Prepared(text("SELECT seq FROM sqlite_sequence WHERE name='messages'"))
+_NEXT_PKS = Prepared(
+    text(
+        "SELECT nextval(pg_get_serial_sequence('messages', 'pk'))"
+        " FROM generate_series(1, CAST(:count AS integer))"
+    )
+)
 
 
 def message_digest(parent_id: str, canonical: bytes) -> str:
@@ -418,9 +425,12 @@ def nodes_by_content(connection: Connection, conversation_pk: int, content: str)
     return [record(Node, row) for row in rows]
 
 
-def _reserve(connection: Connection, count: int) -> int:
-    """The first of `count` row numbers that nobody ever had: AUTOINCREMENT never re-uses one."""
-    return int(_LAST_PK.scalar(connection) or 0) + 1
+def _reserve(connection: Connection, count: int) -> Iterator[int]:
+    """`count` row numbers that nobody ever had, rising: AUTOINCREMENT and a sequence never use one
+    again. Others may draw from a sequence meanwhile; a child's is drawn after its parent's."""
+    if connection.dialect.name == "postgresql":
+        return iter(sorted(pk for (pk,) in _NEXT_PKS.all(connection, count=count)))
+    return itertools.count(int(_LAST_PK.scalar(connection) or 0) + 1)
 
 
 def is_said(
@@ -450,7 +460,7 @@ def append_messages(
     rows: list[dict[str, Any]] = []
     at = parent
     fresh = False
-    next_pk = 0
+    pks: Iterator[int] = iter(())
     for message in new:
         id = message_digest(conversation.id if at is None else at.id, message.canonical)
         if not fresh and (known := node_by_id(connection, conversation.pk, id)) is not None:
@@ -460,9 +470,8 @@ def append_messages(
             continue
         if not fresh:
             fresh = True
-            next_pk = _reserve(connection, len(new))
-        at = _new_node(next_pk, id, at, message, _jump(connection, at, seen))
-        next_pk += 1
+            pks = _reserve(connection, len(new) - len(nodes))
+        at = _new_node(next(pks), id, at, message, _jump(connection, at, seen))
         seen[at.pk] = at
         nodes.append(at)
         rows.append(_message_row(conversation, at, message, now_ms))

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, insert, or_, select, update
 
 from gateway.store.attempts import attempts
 from gateway.store.conversations import outbox
+from gateway.store.order import take_turn
 from gateway.store.transcript import conversations
 
 _NEWEST = 5_000
@@ -57,6 +58,7 @@ def deletions_after(connection: Connection, entry: int) -> list[Deletion]:
 def tell_of_emptied(connection: Connection, now_ms: int) -> None:
     """Word to programs beside this one that of something which views showed the text is gone: a
     memory that they keep may hold it still."""
+    take_turn(connection)
     connection.execute(
         insert(outbox).values(conversation_id="", backend="", created_ms=now_ms, done_ms=now_ms)
     )

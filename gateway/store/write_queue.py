@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gateway.store.prepared import Prepared
+from gateway.store.reruns import TransactionLost, until_it_stands
 
 MOST = 32
 """Writes of one transaction."""
@@ -68,22 +69,26 @@ class QueuedWrite:
 class WriteQueue:
     """Writes in the order in which they came, on a thread of their own.
 
-    transaction: a context that begins and commits; guard: a context around each write, which gives
-    errors their names. Each write behind another has a savepoint: one that fails undoes its own
-    and no other; who fails in front leaves the rest to the next transaction. Where the transaction
-    itself fails, every write of it is told. Results are told only after the commit. A write that
-    was cancelled before its turn is left out. siblings: how many turns run now.
+    transaction: a context that begins and commits, told whether it is to be alone; guard: a context
+    around each write, which gives errors their names; is_begun: whether a savepoint can still be
+    gone back to. Each write behind another has a savepoint: one that fails undoes its own and no
+    other; who fails in front leaves the rest to the next transaction. Where the transaction itself
+    fails, every write of it is told; where it was lost to others (TransactionLost), all of them are
+    run again. Results are told only after the commit. A write that was cancelled before its turn is
+    left out. siblings: how many turns run now.
     """
 
     def __init__(
         self,
-        transaction: Callable[[], AbstractContextManager[Connection]],
+        transaction: Callable[[bool], AbstractContextManager[Connection]],
         guard: Callable[[], AbstractContextManager[None]],
+        is_begun: Callable[[Connection], bool],
         thread: ThreadPoolExecutor,
         siblings: Callable[[], int] = lambda: 0,
     ) -> None:
         self._transaction = transaction
         self._guard = guard
+        self._is_begun = is_begun
         self._thread = thread
         self._siblings = siblings
         self._waiting: deque[QueuedWrite] = deque()
@@ -125,9 +130,16 @@ class WriteQueue:
 
     def _commit(self, batch: list[QueuedWrite]) -> int:
         """Run writes from the front in one transaction; how many. Those have their endings."""
+        try:
+            return until_it_stands(lambda alone: self._try(batch, alone))
+        except TransactionLost as error:
+            return _end(batch, error)
+
+    def _try(self, batch: list[QueuedWrite], alone: bool) -> int:
+        """As _commit, once. Raises TransactionLost, when no write has an ending."""
         taken = 0
         try:
-            with self._transaction() as connection:
+            with self._transaction(alone) as connection:
                 until = monotonic() + ENOUGH_SECONDS
                 for write in batch:
                     taken += 1
@@ -137,10 +149,13 @@ class WriteQueue:
                         self._run(connection, write)
                     if monotonic() >= until:
                         break
-        except BaseException as error:
-            taken = taken or len(batch)  # without a transaction there is none for any of them
+        except TransactionLost:
             for write in batch[:taken]:
-                write.error = write.error or error
+                write.result = write.error = None
+            raise
+        except BaseException as error:
+            # Without a transaction there is none for any of them.
+            return _end(batch[:taken] or batch, error)
         return taken
 
     def _run(self, connection: Connection, write: QueuedWrite) -> None:
@@ -149,17 +164,21 @@ class WriteQueue:
         try:
             with self._guard():
                 write.result = write.function(connection)
+        except TransactionLost:
+            raise
         except BaseException as error:
-            if not _is_there(connection):
+            if not self._is_begun(connection):
                 raise  # a disk that is full took everything back
             _UNDO.run(connection)
             write.error = error
         _KEEP.run(connection)
 
 
-def _is_there(connection: Connection) -> bool:
-    driver: Any = connection.connection.dbapi_connection
-    return bool(driver.in_transaction)
+def _end(writes: list[QueuedWrite], error: BaseException) -> int:
+    """Give all of these the same ending, but for those that failed by themselves; how many."""
+    for write in writes:
+        write.error = write.error or error
+    return len(writes)
 
 
 def _tell(writes: list[QueuedWrite]) -> None:

@@ -33,7 +33,7 @@ from tests.faults.server import (
     stream,
     usage,
 )
-from tests.gateway.house import _empty_database
+from tests.gateway.databases import empty_database
 
 WAYS = ("llama_cpp", "openai", "deepseek")
 MODELS = {"openai": "openai/m", "deepseek": "deepseek/deepseek-v4-flash"}
@@ -319,7 +319,7 @@ async def build_wall(
             patient=PATIENT,
         )
         file.write_text(policies(written))
-        (folder / "wall.db").write_bytes(_empty_database())
+        (folder / "wall.db").write_bytes(empty_database())
         database = f"sqlite:///{folder / 'wall.db'}"
         given = Settings(policies=file, database_url=database, **settings)
         app = create_app(given, clock=SkippingClock())

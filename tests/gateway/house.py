@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, StoredMessage
 from gateway.wire.json_text import dump_bytes, loads
 from gateway.wire.requests import parse_chat
+from tests.gateway.databases import house_url
 
 POLICIES = """
 version: 1
@@ -68,16 +67,6 @@ def call_of(id: str, arguments: str = "{}", name: str = "look") -> Say:
 
 def tool(id: str, content: str) -> Say:
     return {"role": "tool", "tool_call_id": id, "content": content}
-
-
-@functools.cache
-def _empty_database() -> bytes:
-    """A migrated database: made once, because Alembic takes its time."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(f"sqlite:///{folder}/empty.db")
-        store.open()
-        store.close()
-        return Path(folder, "empty.db").read_bytes()
 
 
 class HandClock:
@@ -226,8 +215,7 @@ class House:
     models: dict[str, Model] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        (self.folder / "house.db").write_bytes(_empty_database())
-        self.store = Store(f"sqlite:///{self.folder / 'house.db'}")
+        self.store = Store(house_url(self.folder / "house.db"))
         self.store.open()
         self.models = {name: Model(name) for name in ("local", "cloud")}
         self.rings: list[int] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Text
+from sqlalchemy import Column, ForeignKey, Index
 from sqlmodel import Field, SQLModel
 
 from gateway.store.tables import columns
@@ -91,5 +91,5 @@ class TokenRatio(SQLModel, table=True):
             columns.KEY, ForeignKey("conversations.pk", ondelete="CASCADE"), primary_key=True
         )
     )
-    backend: str = Field(sa_column=Column(Text, primary_key=True))
+    backend: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     ratio: float

@@ -10,6 +10,9 @@ from sqlmodel import Field
 # SQLite gives rowids (and never a used one again) only to INTEGER PRIMARY KEY AUTOINCREMENT.
 KEY = BigInteger().with_variant(Integer, "sqlite")
 STEADY = {"sqlite_autoincrement": True}
+# By code point everywhere: a language's own order would sort ids and digests otherwise than SQLite,
+# and differently on each server.
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def pk() -> Any:
@@ -29,7 +32,7 @@ def ref(target: str, *, nullable: bool = False, index: bool = False) -> Any:
 
 def text(*, nullable: bool = False, unique: bool = False) -> Any:
     """A text of any length."""
-    return Field(default=None, sa_column=Column(Text, nullable=nullable, unique=unique))
+    return Field(default=None, sa_column=Column(TEXT, nullable=nullable, unique=unique))
 
 
 def big(*, nullable: bool = False) -> Any:

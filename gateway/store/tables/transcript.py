@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy import Column, ForeignKey, Index, UniqueConstraint
 from sqlalchemy import text as sql_text
 from sqlmodel import Field, SQLModel
 
@@ -36,7 +36,11 @@ class Conversation(SQLModel, table=True):
     __table_args__ = (
         Index("ix_conversations_owner", "owner_pk", "touched_ms"),
         Index(
-            "ix_conversations_private", "owner_pk", "touched_ms", sqlite_where=sql_text("private")
+            "ix_conversations_private",
+            "owner_pk",
+            "touched_ms",
+            sqlite_where=sql_text("private"),
+            postgresql_where=sql_text("private"),
         ),
         columns.STEADY,
     )
@@ -63,7 +67,7 @@ class ConversationAlias(SQLModel, table=True):
     owner_pk: int = Field(
         sa_column=Column(columns.KEY, ForeignKey("owners.pk", ondelete="CASCADE"), primary_key=True)
     )
-    alias: str = Field(sa_column=Column(Text, primary_key=True))
+    alias: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     conversation_pk: int = columns.ref("conversations.pk", index=True)
 
 

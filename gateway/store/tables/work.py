@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Text
+from sqlalchemy import Column, Index
 from sqlmodel import Field, SQLModel
 
 from gateway.store.tables import columns
@@ -54,7 +54,7 @@ class PolicyRevision(SQLModel, table=True):
     """A revision of policies.yaml that was in force; secrets stay ${VAR} in its text."""
 
     __tablename__ = "policy_revisions"
-    digest: str = Field(sa_column=Column(Text, primary_key=True))
+    digest: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     text: str = columns.text()
     created_ms: int = columns.big()
 
@@ -65,8 +65,8 @@ class BootRow(SQLModel, table=True):
     Times of the database's clock."""
 
     __tablename__ = "boots"
-    id: str = Field(sa_column=Column(Text, primary_key=True))
+    id: str = Field(sa_column=Column(columns.TEXT, primary_key=True))
     pid: int
-    machine: str = Field(sa_column=Column(Text, nullable=False, server_default=""))
+    machine: str = Field(sa_column=Column(columns.TEXT, nullable=False, server_default=""))
     beat_ms: int = columns.big()
     lease_until_ms: int = Field(sa_column=Column(columns.KEY, nullable=False, server_default="0"))

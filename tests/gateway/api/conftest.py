@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.settings import Settings
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import POLICIES
 
 OPEN = "http://127.0.0.1:8400"
@@ -53,7 +54,7 @@ def opened(tmp_path: Path) -> Opener:
         app = create_app(
             Settings(
                 policies=policies,
-                database_url=f"sqlite:///{tmp_path / 'foldgate.db'}",
+                database_url=database_url(tmp_path / "foldgate.db"),
                 **settings,
             )
         )

@@ -22,8 +22,9 @@ from gateway.flows.upkeep import Upkeep
 from gateway.replay.stage import InlineStore, VirtualLoop
 from gateway.store.tables import METADATA
 from gateway.wire.json_text import dumps, loads
+from tests.gateway.databases import house_url
 from tests.gateway.flows.stage import answer
-from tests.gateway.house import House, Model, _empty_database
+from tests.gateway.house import House, Model
 
 T = TypeVar("T")
 Mood = Literal["good", "entries", "refuses", "breaks off", "too long", "invents", "is out"]
@@ -391,8 +392,7 @@ class MemoryHouse(House):
         super().__init__(folder, policies_with(numbers), clock)
 
     def __post_init__(self) -> None:
-        (self.folder / "house.db").write_bytes(_empty_database())
-        self.store = _Store(f"sqlite:///{self.folder / 'house.db'}", synchronous="OFF")
+        self.store = _Store(house_url(self.folder / "house.db"), synchronous="OFF")
         self.store.open()
         self.models = {name: Model(name) for name in ("local", "cloud")}
         self.models.update((recorder.name, recorder) for recorder in self.recorders)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 
 from gateway.backends.base import Backend, Call, Completion, Health
 from gateway.backends.faults import FaultKind, UpstreamFault
@@ -25,6 +25,7 @@ from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, Node
 from gateway.wire.json_text import dump_bytes, dumps, loads
 from policies.values import Span
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation
 
 POLICIES = """
@@ -197,7 +198,7 @@ def build(
 ) -> Context:
     """A context with an open store in this folder; it runs in line unless threads are wanted."""
     kind = Store if threads else InlineStore
-    store = kind(f"sqlite:///{folder / 'stage.db'}", synchronous="OFF")
+    store = kind(database_url(folder / "stage.db"), synchronous="OFF")
     store.open()
     known: dict[str, Backend] = {backend.name: backend for backend in backends}
     return Context(
@@ -220,8 +221,9 @@ def add_story(
 ) -> tuple[ConversationRow, list[Node]]:
     """A conversation whose newest attempt ran on deepseek under the policy fold."""
     conversation, nodes = add_conversation(connection, story(texts))
-    connection.exec_driver_sql(
-        "UPDATE conversations SET model = ? WHERE pk = ?", (model, conversation.pk)
+    connection.execute(
+        text("UPDATE conversations SET model = :model WHERE pk = :pk"),
+        {"model": model, "pk": conversation.pk},
     )
     begin_attempt(
         connection,

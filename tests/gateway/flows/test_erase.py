@@ -16,6 +16,7 @@ from gateway.jobs import leases
 from gateway.settings import Settings
 from gateway.store import chapter_rows
 from gateway.store.transcript import ConversationRow, route_conversation
+from tests.gateway.databases import database_url
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, POLICIES, add_conversation, add_memory, talk
 
@@ -24,7 +25,7 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
     """I08."""
     policies = tmp_path / "policies.yaml"
     policies.write_text(POLICIES)
-    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    url = database_url(tmp_path / "foldgate.db")
     context = build_context(Settings(policies=policies, database_url=url), SystemClock())
     store = context.store
     store.open()
@@ -66,7 +67,7 @@ async def test_a_job_under_way_brings_nothing_back(tmp_path: Path) -> None:
 async def test_what_cannot_be_found_deletes_nothing(tmp_path: Path) -> None:
     policies = tmp_path / "policies.yaml"
     policies.write_text(POLICIES)
-    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    url = database_url(tmp_path / "foldgate.db")
     context = build_context(Settings(policies=policies, database_url=url), SystemClock())
     context.store.open()
     stopped: list[int] = []
@@ -89,7 +90,7 @@ async def test_a_reader_in_the_way_of_the_wal_is_told(
     monkeypatch.setattr("gateway.store.engine.CHECKPOINT_WAIT_MS", 1)
     policies = tmp_path / "policies.yaml"
     policies.write_text(POLICIES)
-    url = f"sqlite:///{tmp_path / 'foldgate.db'}"
+    url = database_url(tmp_path / "foldgate.db")
     context = build_context(Settings(policies=policies, database_url=url), SystemClock())
     store = context.store
     store.open()

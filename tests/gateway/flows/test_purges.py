@@ -33,7 +33,7 @@ async def show_and_delete(house: House, fact: str) -> Said:
 
 
 def texts(house: House) -> list[tuple[str]]:
-    return house.rows("SELECT text FROM profile_facts")
+    return house.rows("SELECT text FROM profile_facts WHERE text != ''")
 
 
 @pytest.mark.parametrize("fact", FACTS)

@@ -16,6 +16,7 @@ from gateway.flows.recollection import LINE_CHARS, Ask, Passage, expand, recall
 from gateway.store import search
 from gateway.store.engine import Store
 from gateway.store.transcript import ConversationRow, Node
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, extend
 
 RING = "My grandmother left me a sapphire ring."
@@ -23,7 +24,7 @@ RING = "My grandmother left me a sapphire ring."
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path / 'x.db'}")
+    store = Store(database_url(tmp_path / "x.db"))
     store.open()
     yield store
     store.close()

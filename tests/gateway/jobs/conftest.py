@@ -1,4 +1,4 @@
-"""A queue on a real SQLite file."""
+"""A queue on every kind of database."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,28 @@ import pytest
 from sqlalchemy import Connection
 
 from gateway.store.engine import Store
+from tests.gateway.databases import database_url, dropping, engines_of, using
 from tests.gateway.seeds import add_conversation, talk
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    kinds = engines_of(metafunc.definition)
+    metafunc.parametrize("engine", kinds, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    with using(request.param):
+        yield request.param
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path_factory.mktemp('queue') / 'jobs.db'}", synchronous="OFF")
-    store.open()
-    yield store
-    store.close()
+def store(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with dropping():
+        store = Store(database_url(tmp_path_factory.mktemp("queue") / "jobs.db"), synchronous="OFF")
+        store.open()
+        yield store
+        store.close()
 
 
 @pytest.fixture

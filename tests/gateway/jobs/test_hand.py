@@ -11,6 +11,7 @@ from gateway.errors import Conflict
 from gateway.jobs import hand, leases, queue
 from gateway.jobs.rows import JobRow, jobs
 from gateway.store.engine import Store
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 LATER = NOW + 60_000
@@ -19,7 +20,7 @@ KEY = "chapter:1"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    made = Store(database_url(tmp_path / "foldgate.db"))
     made.open()
     conversation, _ = made.writing(add_conversation, talk(1))
     assert made.writing(ask, conversation.pk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from gateway.jobs import leases, queue
 from tests.gateway.jobs.stage import DELAY, LEASE, put, row, take
@@ -130,7 +130,8 @@ def test_a_deleted_conversation_takes_its_jobs_along(
     put(connection, conversation_pk, "chapter:1", run_at_ms=NOW)
     [job] = leases.claim(connection, now_ms=NOW, lease="l1", lease_ms=LEASE)
 
-    connection.exec_driver_sql("DELETE FROM conversations WHERE pk = ?", (conversation_pk,))
+    gone = text("DELETE FROM conversations WHERE pk = :pk")
+    connection.execute(gone, {"pk": conversation_pk})
 
     assert leases.held(connection, job.pk, "l1") is False
     assert leases.complete(connection, job.pk, "l1", NOW) is False

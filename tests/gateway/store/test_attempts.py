@@ -39,7 +39,9 @@ async def two_running(house: House) -> list[int]:
 async def test_an_attempt_ends_with_what_it_cost(house: House) -> None:
     first, second = await two_running(house)
     assert house.store.writing(attempts.finish_attempt, first, state="done", **FINISHED)
-    assert house.rows("SELECT state, finish_reason, completion_tokens FROM attempts") == [
+    assert house.rows(
+        "SELECT state, finish_reason, completion_tokens FROM attempts ORDER BY pk"
+    ) == [
         ("done", "stop", 2),
         ("running", None, None),
     ]
@@ -53,7 +55,7 @@ async def test_only_what_runs_is_abandoned(house: House) -> None:
     house.store.writing(attempts.finish_attempt, first, state="done", **FINISHED)
     for pk in (first, second):
         house.store.writing(attempts.abandon_attempt, pk, "the client left", 10)
-    assert house.rows("SELECT state, error FROM attempts") == [
+    assert house.rows("SELECT state, error FROM attempts ORDER BY pk") == [
         ("done", None),
         ("cancelled", "the client left"),
     ]
@@ -87,5 +89,7 @@ async def test_another_view_for_what_was_not_sent(house: House) -> None:
         memory_chars=3,
         verbatim_chars=4,
     )
-    rows = house.rows("SELECT fold_pk, view_kind, memory_chars, verbatim_chars FROM attempts")
+    rows = house.rows(
+        "SELECT fold_pk, view_kind, memory_chars, verbatim_chars FROM attempts ORDER BY pk"
+    )
     assert rows == [(5, "cut", 3, 4), (None, "verbatim", 0, 2)]

@@ -30,8 +30,11 @@ from gateway.store.conversations import delete_conversation
 from gateway.store.engine import Store
 from gateway.store.migrations import HEAD
 from gateway.store.transcript import conversations
+from tests.gateway.databases import database_url
 from tests.gateway.house import user
 from tests.gateway.seeds import NOW, add_conversation, add_memory, talk
+
+pytestmark = pytest.mark.sqlite
 
 SAID = (
     "船長は夜明けに港を出た。",
@@ -45,7 +48,7 @@ SAID = (
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    made = Store(database_url(tmp_path / "foldgate.db"))
     made.open()
     made.writing(add_conversation, [user(text) for text in SAID], alias="harbour")
     return made
@@ -263,7 +266,7 @@ def test_backups_go_on_their_day(store: Store, tmp_path: Path) -> None:
 def test_the_newest_are_kept_and_anothers_are_left(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
-    other = Store(f"sqlite:///{tmp_path}/other.db")
+    other = Store(database_url(tmp_path / "other.db"))
     other.open()
     hers = folder / "hers.db"
     make_backup(other.path, hers, now_ms=NOW)

@@ -14,19 +14,20 @@ from gateway.store.boots import (
     Run,
     boots,
     end_boot,
-    is_running,
     keep_boot,
     record_revision,
     revisions,
     this_run,
 )
 from gateway.store.engine import Store
+from gateway.store.processes import is_running
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path / 'foldgate.db'}")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     yield store
     store.close()

@@ -11,12 +11,13 @@ from sqlalchemy import Connection
 from gateway.errors import Conflict
 from gateway.store.callings import MOST_TOLD, find_called
 from gateway.store.engine import Store
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import add_conversation, talk
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    store = Store(f"sqlite:///{tmp_path / 'foldgate.db'}")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     try:
         with store._writer.begin() as opened:

@@ -16,6 +16,7 @@ from gateway.store.engine import Store
 from gateway.store.figures import Folded, Rejection, Written
 from gateway.store.transcript import ConversationRow, Node
 from policies.values import Span
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 DAY = 86_400_000
@@ -23,7 +24,7 @@ DAY = 86_400_000
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    store = Store(f"sqlite:///{tmp_path / 'figures.db'}")
+    store = Store(database_url(tmp_path / "figures.db"))
     store.open()
     engine = store._writer
     with engine.begin() as opened:

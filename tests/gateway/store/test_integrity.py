@@ -23,7 +23,10 @@ from gateway.store.tables.memory import Note, ProfileFact
 from gateway.store.transcript import ConversationRow, Node
 from policies.messages import canonical_message
 from policies.values import Span
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW
+
+pytestmark = pytest.mark.sqlite
 
 notes = Note.__table__  # type: ignore[attr-defined]
 facts = ProfileFact.__table__  # type: ignore[attr-defined]
@@ -229,7 +232,7 @@ def _work(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    made = Store(database_url(tmp_path / "foldgate.db"))
     made.open()
     made.writing(seed)
     return made

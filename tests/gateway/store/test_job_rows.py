@@ -12,12 +12,13 @@ from gateway.jobs import leases, queue
 from gateway.store.conversations import list_jobs
 from gateway.store.engine import Store
 from gateway.store.job_rows import describe_job, find_job
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, talk
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    store = Store(f"sqlite:///{tmp_path / 'foldgate.db'}")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     try:
         with store._writer.begin() as opened:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from gateway.store import chapter_rows, ledger
 from gateway.store.chapter_entries import add_entries
-from gateway.store.engine import Store, build_engine
+from gateway.store.engine import Store, find_database
 from gateway.store.ledger_rows import EntryRow
 from gateway.store.transcript import Node
 from policies.ledger.values import Claim, Entries, Fact, Quote, Thread
@@ -81,7 +81,7 @@ Fresh = Callable[[], AbstractContextManager[Book]]
 @pytest.fixture
 def fresh(store: Store) -> Iterator[Fresh]:
     """Opens a new book, whose rows are gone when it is closed."""
-    engine = build_engine(f"sqlite:///{store.path}", synchronous="OFF", pool_size=1, write=True)
+    engine = find_database(store.url, synchronous="OFF").writer
 
     @contextmanager
     def make() -> Iterator[Book]:

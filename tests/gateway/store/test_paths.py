@@ -15,12 +15,13 @@ from gateway.store import paths, search
 from gateway.store.engine import Store
 from gateway.store.transcript import Node, path_between
 from policies.recall.places import PK_AT
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import add_conversation, extend
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path / 'x.db'}")
+    store = Store(database_url(tmp_path / "x.db"))
     store.open()
     yield store
     store.close()

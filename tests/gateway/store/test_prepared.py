@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, bindparam, insert, select, text, update
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from gateway.errors import StorageFailed
 from gateway.store.engine import Store
 from gateway.store.prepared import Prepared
 from gateway.store.tables.transcript import Conversation, Owner
+from tests.gateway.databases import database_url
 
 owners = Owner.__table__  # type: ignore[attr-defined]
 conversations = Conversation.__table__  # type: ignore[attr-defined]
@@ -33,7 +34,7 @@ ARCHIVED = Prepared(
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    store = Store(database_url(tmp_path / "a.db"))
     store.open()
     with store._writer.begin() as connection:
         yield connection
@@ -90,7 +91,7 @@ def test_errors_are_sqlalchemys_and_tell_no_values(connection: Connection) -> No
     with pytest.raises(IntegrityError) as told:
         add(connection, "ann", "secret")
     assert "secret" not in str(told.value)
-    with pytest.raises(OperationalError):
+    with pytest.raises(DatabaseError):
         Prepared(text("SELECT nothing FROM nowhere")).all(connection)
 
 
@@ -128,6 +129,7 @@ def damaged(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("name", READS)
 def test_what_the_file_refuses_while_rows_are_fetched_is_told_alike(
     damaged: Store, name: str

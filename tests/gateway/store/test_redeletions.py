@@ -21,7 +21,10 @@ from gateway.store.message_ids import message_ids
 from gateway.store.profile_learning import Told
 from gateway.store.restores import restore
 from gateway.store.transcript import ConversationRow, conversations
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, add_memory, talk
+
+pytestmark = pytest.mark.sqlite
 
 LATER = NOW + DAY_MS
 HOME, BOAT, VOW = "私は京都に住む。", "У меня есть лодка.", "We meet at the pier 🌉."
@@ -171,7 +174,7 @@ def put_back(
 ) -> tuple[Store, str, dict[str, Any], dict[str, Any]]:
     """A database of which a backup was made, acts, and the backup in its place; what stood before
     the acts, and after them."""
-    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     id = store.writing(seed)
     make_backup(store.path, tmp_path / "copy.db", now_ms=NOW)
@@ -181,7 +184,7 @@ def put_back(
     stood = store.reading(standing, id)
     store.close()
     restore(tmp_path / "copy.db", store.path, now_ms=LATER + 1, replace=True)
-    back = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    back = Store(database_url(tmp_path / "foldgate.db"))
     back.open()
     return back, id, before, stood
 

@@ -21,9 +21,12 @@ from gateway.store.profile import active, all_of, profile_by_pk
 from gateway.store.profile_edits import delete_fact
 from gateway.store.restores import is_in_use, restore
 from gateway.store.transcript import ensure_owner
+from tests.gateway.databases import database_url
 from tests.gateway.house import user
 from tests.gateway.seeds import NOW, add_conversation
 from tests.gateway.store.test_backups import SAID, rows
+
+pytestmark = pytest.mark.sqlite
 
 LATER = NOW + DAY_MS
 _HOLDER = """
@@ -38,7 +41,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def backup(tmp_path: Path) -> Path:
-    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     for alias in ("first", "second"):
         store.writing(add_conversation, [user(text) for text in SAID], alias=alias)
@@ -63,7 +66,7 @@ def test_a_backup_is_put_back(backup: Path, tmp_path: Path) -> None:
 
 def test_runs_of_the_copied_database_are_over(tmp_path: Path) -> None:
     """Its server may still run, on the other file: it does not hold up the restored one."""
-    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     made, nodes = store.writing(add_conversation, [user("안녕, 船長")])
     store.writing(keep_boot, Run("boot_1", 1, "m"), is_running=lambda pid: True, now_ms=NOW)
@@ -156,7 +159,7 @@ def test_nothing_is_replaced_unasked(backup: Path, tmp_path: Path) -> None:
 
 def test_what_was_deleted_since_does_not_come_back(tmp_path: Path) -> None:
     """Law 10: conversations and facts that were deleted after the copy was made."""
-    store = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    store = Store(database_url(tmp_path / "foldgate.db"))
     store.open()
     gone, _ = store.writing(add_conversation, [user("秘密のランタン")], alias="gone")
     stays, _ = store.writing(add_conversation, [user("un farol cualquiera")], alias="stays")
@@ -180,7 +183,7 @@ def test_what_was_deleted_since_does_not_come_back(tmp_path: Path) -> None:
 
     done = restore(backup, tmp_path / "foldgate.db", now_ms=LATER, replace=True)
     assert done.deleted == 2
-    back = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    back = Store(database_url(tmp_path / "foldgate.db"))
     back.open()
     assert back.reading(find_anywhere, gone.id) is None
     assert back.reading(find_anywhere, later.id) is None

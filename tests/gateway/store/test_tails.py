@@ -8,6 +8,7 @@ import pytest
 
 from gateway.store import tails, transcript
 from gateway.store.engine import Store
+from tests.gateway.databases import database_url
 from tests.gateway.seeds import NOW, add_conversation, new_message
 
 TALK = [{"role": "user" if at % 2 == 0 else "assistant", "content": f"m{at}"} for at in range(8)]
@@ -15,7 +16,7 @@ TALK = [{"role": "user" if at % 2 == 0 else "assistant", "content": f"m{at}"} fo
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = Store(f"sqlite:///{tmp_path / 'tails.db'}")
+    store = Store(database_url(tmp_path / "tails.db"))
     store.open()
     return store
 

@@ -17,11 +17,14 @@ from gateway.store.engine import Store
 from gateway.store.profile_learning import Told
 from gateway.store.restores import restore
 from gateway.store.transcript import conversations
+from tests.gateway.databases import database_url
 from tests.gateway.flows.test_memory_edits import shown
 from tests.gateway.house import House
 from tests.gateway.seeds import NOW, add_conversation, talk
 from tests.gateway.store.test_backups import rows
 from tests.gateway.store.test_documents import show
+
+pytestmark = pytest.mark.sqlite
 
 LATER = NOW + DAY_MS
 WROTE, EDITED, TOLD = "私は切手を集める。", "Держу тритонов.", "우표 수집가의 비밀 🌉"
@@ -68,7 +71,7 @@ def delete(connection: Connection, id: str) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(f"sqlite:///{tmp_path}/foldgate.db")
+    made = Store(database_url(tmp_path / "foldgate.db"))
     made.open()
     made.writing(delete, made.writing(seed))
     return made
@@ -90,10 +93,10 @@ def test_a_copy_holds_nothing_that_waits_for_a_view(store: Store, tmp_path: Path
     assert rows(target, "SELECT text FROM documents ORDER BY pk") == [(KEPT,), ("El faro nuevo",)]
     told = rows(target, "SELECT text FROM profile_facts WHERE state = 'active'")
     assert told == [("茶が好き。",)]
-    # The digest of what was learned stays, so that it is not learned again.
+    # Digests of what was learned, and of what its owner wrote, stay: neither is learned again.
     left = "SELECT text, about, source IS NOT NULL FROM profile_facts WHERE state = 'deleted'"
-    assert rows(target, left) == [("", None, 1)]
-    assert manifest.counts["profile_facts"] == 2 and manifest.counts["documents"] == 2
+    assert rows(target, left) == [("", None, 1), ("", None, 1)]
+    assert manifest.counts["profile_facts"] == 3 and manifest.counts["documents"] == 2
     assert manifest.bytes == target.stat().st_size
     assert rows(target, "PRAGMA freelist_count") == [(0,)]
     assert rows(target, "PRAGMA integrity_check") == [("ok",)]

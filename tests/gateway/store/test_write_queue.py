@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,24 +19,33 @@ from sqlalchemy.exc import IntegrityError
 from gateway.errors import StorageFailed
 from gateway.store.engine import Store
 from gateway.store.write_queue import SIBLINGS
+from tests.gateway.databases import database_url, dropping
 
 Kind = Literal["add", "add twice", "add and fail", "count"]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{tmp_path / 'x.db'}")
+    store = Store(database_url(tmp_path / "x.db"))
     store.open()
     yield store
     store.close()
 
 
 def watch(store: Store, see: Callable[[str], None]) -> None:
-    """Tell each statement of the store's writer, as SQLite is about to run it."""
+    """Tell each statement of the store's writer, as the database is about to run it."""
     assert store._held is None, "before the first write"
 
-    def begin(driver: sqlite3.Connection, *_: object) -> None:
-        driver.set_trace_callback(see)
+    class Cursor(psycopg.Cursor[Any]):
+        def execute(self, query: Any, *values: Any, **more: Any) -> Any:
+            see(str(query))
+            return super().execute(query, *values, **more)
+
+    def begin(driver: Any, *_: object) -> None:
+        if isinstance(driver, sqlite3.Connection):
+            driver.set_trace_callback(see)
+        else:
+            driver.cursor_factory = Cursor
 
     event.listen(store._writer, "checkout", begin)
 
@@ -48,12 +58,12 @@ class Transactions:
         watch(store, self._see)
 
     def _see(self, statement: str) -> None:
-        self.begun += statement == "BEGIN IMMEDIATE"
+        self.begun += statement.startswith("BEGIN")
         self.committed += statement == "COMMIT"
 
 
 def add(connection: Connection, name: str, twice: bool = False, fails: bool = False) -> str:
-    insert = text("INSERT INTO owners (name, user, created_ms) VALUES (:name, '', 1)")
+    insert = text("""INSERT INTO owners (name, "user", created_ms) VALUES (:name, '', 1)""")
     for _ in range(1 + twice):
         connection.execute(insert, {"name": name})
     if fails:
@@ -204,10 +214,17 @@ async def test_one_that_fails_in_front_takes_nothing_with_it(store: Store) -> No
 
 async def test_a_commit_that_fails_is_told_to_all(store: Store) -> None:
     def orphan(connection: Connection) -> None:
-        connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")
+        else:
+            connection.exec_driver_sql(
+                "ALTER TABLE conversations ALTER CONSTRAINT conversations_owner_pk_fkey"
+                " DEFERRABLE INITIALLY DEFERRED"
+            )
         connection.exec_driver_sql(
-            "INSERT INTO conversations (id, owner_pk, model, archived, resends, created_ms,"
-            " touched_ms) VALUES ('x', 99, 'm', 0, 0, 1, 1)"
+            "INSERT INTO conversations (id, owner_pk, model, archived, resends, private, noted,"
+            " created_ms, touched_ms)"
+            " VALUES ('x', 99, 'm', false, false, false, false, 1, 1)"
         )
 
     told = await together(
@@ -282,21 +299,20 @@ WRITES = st.lists(
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
+def pair(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, ...]]:
     folder = tmp_path_factory.mktemp("pair")
-    stores = Store(f"sqlite:///{folder}/a.db"), Store(f"sqlite:///{folder}/b.db")
-    for store in stores:
-        store.open()
-    yield stores
-    for store in stores:
-        store.close()
+    with dropping():
+        stores = tuple(Store(database_url(folder / name)) for name in ("a.db", "b.db"))
+        for store in stores:
+            store.open()
+        yield stores
+        for store in stores:
+            store.close()
 
 
 @settings(max_examples=60, deadline=None)
 @given(WRITES)
-def test_together_is_as_one_by_one(
-    pair: tuple[Store, Store], writes: list[tuple[Kind, str]]
-) -> None:
+def test_together_is_as_one_by_one(pair: tuple[Store, ...], writes: list[tuple[Kind, str]]) -> None:
     """Law: whatever waits together, rows and endings are those of one transaction each."""
 
     def work(kind: Kind, name: str) -> tuple[Any, ...]:

@@ -13,12 +13,15 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+# Sorted by code point on every database, as SQLite does.
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 _BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _BATCH = 1_000
 
 
 def upgrade() -> None:
-    op.add_column("conversations", sa.Column("route", sa.Text(), nullable=True))
+    op.add_column("conversations", sa.Column("route", TEXT, nullable=True))
     op.add_column(
         "conversations",
         sa.Column("private", sa.Boolean(), nullable=False, server_default=sa.false()),
@@ -26,7 +29,7 @@ def upgrade() -> None:
     for name in ("cum_images", "cum_tools"):
         op.add_column("messages", sa.Column(name, sa.Integer(), nullable=False, server_default="0"))
     for name in ("rule", "moved_by"):
-        op.add_column("attempts", sa.Column(name, sa.Text(), nullable=True))
+        op.add_column("attempts", sa.Column(name, TEXT, nullable=True))
     for name in (
         "slot",
         "prompt_chars",
@@ -49,13 +52,13 @@ def _create_auxiliary_requests() -> None:
         sa.Column("pk", _BIG, autoincrement=True, nullable=False),
         sa.Column("owner_pk", _BIG, nullable=False),
         sa.Column("conversation_pk", _BIG, nullable=True),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("how", sa.Text(), nullable=False),
-        sa.Column("model", sa.Text(), nullable=False),
-        sa.Column("backend", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("finish_reason", sa.Text(), nullable=True),
-        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("how", TEXT, nullable=False),
+        sa.Column("model", TEXT, nullable=False),
+        sa.Column("backend", TEXT, nullable=False),
+        sa.Column("state", TEXT, nullable=False),
+        sa.Column("finish_reason", TEXT, nullable=True),
+        sa.Column("error", TEXT, nullable=True),
         sa.Column("prompt_tokens", sa.Integer(), nullable=True),
         sa.Column("completion_tokens", sa.Integer(), nullable=True),
         sa.Column("started_ms", _BIG, nullable=False),

@@ -17,4 +17,5 @@ def upgrade() -> None:
         "conversations",
         ["owner_pk", "touched_ms"],
         sqlite_where=sa.text("private"),
+        postgresql_where=sa.text("private"),
     )

@@ -10,6 +10,9 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
+# Sorted by code point on every database, as SQLite does.
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
 _BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -18,7 +21,7 @@ def upgrade() -> None:
     op.add_column(
         "conversations", sa.Column("noted", sa.Boolean(), nullable=False, server_default=sa.false())
     )
-    op.add_column("folds", sa.Column("shown", sa.Text(), nullable=True))
+    op.add_column("folds", sa.Column("shown", TEXT, nullable=True))
     op.add_column("gists", sa.Column("retired_ms", _BIG, nullable=True))
     _create_ledger()
     _create_profile()
@@ -31,7 +34,7 @@ def _key() -> sa.Column[int]:
 
 
 def _text(name: str, *, nullable: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), nullable=nullable)
+    return sa.Column(name, TEXT, nullable=nullable)
 
 
 def _big(name: str, *, nullable: bool = False) -> sa.Column[int]:
