@@ -87,7 +87,7 @@ async def test_what_cannot_be_found_deletes_nothing(tmp_path: Path) -> None:
 async def test_a_reader_in_the_way_of_the_wal_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gateway.store.engine.CHECKPOINT_WAIT_MS", 1)
+    monkeypatch.setattr("gateway.store.sqlite.CHECKPOINT_WAIT_MS", 1)
     policies = tmp_path / "policies.yaml"
     policies.write_text(POLICIES)
     url = database_url(tmp_path / "foldgate.db")

@@ -24,6 +24,7 @@ from gateway.flows.erase import erase_conversation
 from gateway.flows.hand import Hand
 from gateway.flows.memories import show_memory
 from gateway.flows.recollection import Ask, recall
+from gateway.flows.renewed import is_asked_anew
 from gateway.flows.states import measure
 from gateway.flows.tails import lay_tail
 from gateway.flows.turn_rows import Begun, site_of
@@ -587,12 +588,16 @@ class LastingMemory(RuleBasedStateMachine):
 
     def _is_purged(self, shown: Shown) -> bool:
         """Whether a view showed what was deleted since, and is in force no more, or was of a
-        conversation that was deleted: then it need not be shown again (law 4, exceptions)."""
+        conversation that was deleted, or its owner wanted it to be seen anew at once (`now`): then
+        it need not be shown again (law 4, exceptions)."""
         if shown.fold is None:
             return False
-        named = shown.fold.shown
+        fold, named = shown.fold, shown.fold.shown
 
         def read(connection: Connection) -> bool:
+            row = transcript.conversation_by_pk(connection, shown.owner_pk, shown.conversation_pk)
+            if row is not None and is_asked_anew(fold, row.renew_after):
+                return True
             facts = profile.profile_by_pk(connection, named.profile)
             texts = documents.documents_by_pk(connection, named.documents)
             return len(facts) < len(named.profile) or len(texts) < len(named.documents)

@@ -327,7 +327,7 @@ async def test_the_wal_is_emptied_once_no_reader_is_in_the_way(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Law 10: at the start, and after each word of something that is gone."""
-    monkeypatch.setattr("gateway.store.engine.CHECKPOINT_WAIT_MS", 1)
+    monkeypatch.setattr("gateway.store.sqlite.CHECKPOINT_WAIT_MS", 1)
     wal = house.store.path.with_name(house.store.path.name + "-wal")
     await house.say(user("hi"), id="雨")
     await house.ctx.slots.look()

@@ -72,7 +72,7 @@ def test_no_turn_asks_again_for_what_was_cancelled(store: Store) -> None:
 def test_who_holds_cancelled_work_has_lost_it(store: Store) -> None:
     (held,) = claim(store)
     store.writing(hand.cancel, KEY, LATER)
-    assert not store.reading(leases.held, held.pk, "boot_1.a")
+    assert not store.writing(leases.held, held.pk, "boot_1.a")
     beat = store.writing(leases.beat, held.pk, "boot_1.a", now_ms=LATER, lease_ms=60_000)
     assert not beat
     assert not store.writing(leases.complete, held.pk, "boot_1.a", LATER)

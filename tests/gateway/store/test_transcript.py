@@ -332,7 +332,7 @@ EXACT: dict[str, Any] = {
     "absent": {"role": "assistant", "tool_calls": []},
     "unknown fields": user("x") | {"name": "Ann", "x_new": {"a": [1, None, True, 1.5e-7]}},
     "big number": user("\ud800") | {"seed": 2**80},
-    "deep": user("x") | {"deep": loads("[" * 400 + "]" * 400)},
+    "deep": user("x") | {"deep": loads("[" * 90 + "]" * 90)},
     "unknown part": user(
         [{"type": "video_url", "video_url": {"url": "https://media.example/c.mp4"}}]
     ),
