@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -15,13 +16,15 @@ from policies.messages import whole_letters
 def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
     """The body's JSON object; an empty body is an object without fields.
 
-    Raises BadRequest for what is no object, for a field that is not among `fields`, and for one
-    that stands twice.
+    Raises BadRequest for what is no object in UTF-8, for a field that is not among `fields`, and
+    for one that stands twice, at whatever depth.
     """
     if not body.strip():
         return {}
     try:
+        _check_encoding(body)
         told = loads(body)
+        doubled = doubled_key(body)
     except NotJson as error:
         raise BadRequest(f"The body is not valid JSON: {error}.", code="invalid_json") from None
     if not isinstance(told, dict):
@@ -33,10 +36,18 @@ def read_object(body: bytes, fields: Collection[str]) -> dict[str, Any]:
             known = ", ".join(f"`{field}`" for field in fields) or "none"
             shown = whole_letters(name)[:100]
             raise BadRequest(f"`{shown}` is no field here; known: {known}.", param=shown)
-    if (name := doubled_key(body)) is not None:
-        shown = whole_letters(name)[:100]
+    if doubled is not None:
+        shown = whole_letters(doubled)[:100]
         raise BadRequest(f"`{shown}` stands twice: say which is meant.", param=shown)
     return told
+
+
+def _check_encoding(body: bytes) -> None:
+    """JSON between programs is UTF-8 (RFC 8259, 8.1); the exact parser would take others too. A
+    byte order mark before it is passed over, as the RFC allows. Raises NotJson."""
+    encoding = json.detect_encoding(body)
+    if not encoding.startswith("utf-8"):
+        raise NotJson(f"it is written in {encoding[:6].upper()}; send UTF-8")
 
 
 def read_text(told: Mapping[str, Any], name: str, *, most: int) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -60,19 +62,72 @@ def load_object(text: str) -> dict[str, Any] | None:
 
 
 def doubled_key(data: bytes | str) -> str | None:
-    """A key that stands twice in one object of a JSON text that `loads` takes, or None: it keeps
-    the last, and which one was meant nobody can tell."""
-    found: list[str] = []
+    """Where a key stands twice in one object of a JSON text that `loads` takes (`a.b[0].c`), the
+    outermost first, or None: it keeps the last, and which one was meant nobody can tell.
+
+    Raises NotJson for lists in lists beyond what the exact parser reads: `loads` takes some more.
+    """
+    # By identity, the objects themselves beside it: a number that is freed is given out again.
+    found: dict[int, tuple[dict[str, Any], str]] = {}
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         known = dict(pairs)
         if len(known) < len(pairs):
-            names = [name for name, _ in pairs]
-            found.append(next(name for name in names if names.count(name) > 1))
+            found[id(known)] = known, _first_doubled(pairs)
         return known
 
-    json.loads(data, object_pairs_hook=note)
-    return found[0] if found else None
+    try:
+        value = json.loads(data, object_pairs_hook=note)
+    except RecursionError:
+        raise NotJson("nested too deeply") from None
+    return _place(value, found) if found else None
+
+
+def _first_doubled(pairs: list[tuple[str, Any]]) -> str:
+    """The first key that stands a second time; one pass, for a body may hold many keys."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("no key stands twice")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A value, by which step (`.name`, `[0]`) it hangs on another: whole paths would hold the names
+    above each value once more."""
+
+    value: Any
+    step: str = ""
+    above: _Part | None = None
+
+    def parts(self) -> Iterator[_Part]:
+        if isinstance(self.value, list):
+            for index, item in enumerate(self.value):
+                yield _Part(item, f"[{index}]", self)
+        elif isinstance(self.value, dict):
+            for name, item in self.value.items():
+                yield _Part(item, f".{name}", self)
+
+    def path(self, last: str) -> str:
+        steps, part = [f".{last}"], self
+        while part.above is not None:
+            steps.append(part.step)
+            part = part.above
+        return "".join(reversed(steps)).removeprefix(".")
+
+
+def _place(value: Any, found: Mapping[int, tuple[dict[str, Any], str]]) -> str:
+    """The path of the outermost of the objects found. The value holds it: what a doubled key took
+    out of the value stood in another of them."""
+    level = [_Part(value)]
+    while level:
+        for part in level:
+            if id(part.value) in found:
+                return part.path(found[id(part.value)][1])
+        level = [below for part in level for below in part.parts()]
+    raise AssertionError("no object of the value has a key twice")
 
 
 def dumps(value: Any) -> str:

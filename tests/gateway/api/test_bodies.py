@@ -24,6 +24,11 @@ BAD = [
     b'{"nope": 1}',
     b'{"now": true, "now": false}',
     b"[" * 9_999,
+    b'{"now": ' + b"[" * 1_010 + b"]" * 1_010 + b"}",
+    b'{"now": 1e999}',
+    b'{"now": ' + b"9" * 5_000 + b"}",
+    b'{"now": NaN}',
+    *('{"now": true}'.encode(encoding) for encoding in ("utf-16", "utf-16-be", "utf-32")),
 ]
 
 
@@ -43,7 +48,7 @@ async def told(door: Door, ids: dict[str, str]) -> list[bytes]:
     return [(await door.get(path)).content for path in paths]
 
 
-@pytest.mark.parametrize("body", BAD, ids=str)
+@pytest.mark.parametrize("body", BAD, ids=lambda body: ascii(body[:24]))
 async def test_no_change_is_made_by_a_body_that_is_not_understood(door: Door, body: bytes) -> None:
     ids = await settled(door)
     before = await told(door, ids)
@@ -55,6 +60,37 @@ async def test_no_change_is_made_by_a_body_that_is_not_understood(door: Door, bo
         answer = await send(door, method, re.sub(r"\{\w+\}", "x", path), body)
         assert (answer.status_code, method, path) == (400, method, path)
     assert await told(door, ids) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "param"),
+    [
+        ('{"text": "茶", "text": "酒"}', "`text` stands twice", "text"),
+        ('{"text": [{"名": 1, "名": 2}]}', "`text[0].名` stands twice", "text[0].名"),
+        ('{"text": {"🍵": {"a": 1, "\\u0061": 2}}}', "`text.🍵.a` stands twice", "text.🍵.a"),
+    ],
+)
+async def test_a_key_that_stands_twice_is_told_with_its_place(
+    door: Door, body: str, says: str, param: str
+) -> None:
+    answer = await send(door, "POST", PATH, body.encode())
+    error = json.loads(answer.content)["error"]
+    assert (answer.status_code, error["param"]) == (400, param)
+    assert says in error["message"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be"])
+async def test_a_body_that_is_not_utf_8_is_told_so(door: Door, encoding: str) -> None:
+    answer = await send(door, "POST", PATH, '{"text": "пью чай"}'.encode(encoding))
+    assert answer.status_code == 400
+    message = json.loads(answer.content)["error"]["message"]
+    assert f"written in {encoding[:6].upper()}; send UTF-8" in message
+
+
+async def test_a_byte_order_mark_is_passed_over(door: Door) -> None:
+    body = '{"text": "пью чай", "about": "user"}'.encode("utf-8-sig")
+    answer = await send(door, "POST", PATH, body)
+    assert (answer.status_code, json.loads(answer.content)["text"]) == (200, "пью чай")
 
 
 def show_profile(connection: Connection, memory: str) -> None:

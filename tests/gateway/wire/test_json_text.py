@@ -85,7 +85,10 @@ def test_a_nest_that_cannot_be_written_is_told() -> None:
     [
         ('{"a": 1, "b": {"a": 2}}', None),
         ('{"a": 1, "\\u0061": 2}', "a"),
-        ('[{"b": {"名": 1, "名": 1}}]', "名"),
+        ('[{"b": {"名": 1, "名": 1}}]', "[0].b.名"),
+        ('{"c": 1, "b": [7, {"d": 1, "d": 1}], "c": [{"d": 1, "d": 1}]}', "c"),
+        ('{"b": [7, {"d": 1, "d": 1}], "c": {"d": 1, "d": 1}}', "c.d"),
+        ('{"b": {"e": {"x": 1, "x": 1}, "e": 1}}', "b.e"),
         ("7", None),
     ],
 )
@@ -100,3 +103,17 @@ def test_what_is_no_object_is_none(text: str) -> None:
 
 def test_an_object_is_read() -> None:
     assert load_object('{"章": 7}') == {"章": 7}
+
+
+def test_a_key_that_stands_twice_among_many_is_found_in_one_pass() -> None:
+    """Each key compared with each would take minutes, in which the gateway answers nobody."""
+    keys = ", ".join(f'"k{at}": 0' for at in range(200_000))
+    assert doubled_key('{"a": [{' + keys + ', "k199999": 1}]}') == "a[0].k199999"
+
+
+@pytest.mark.parametrize("depth", [1_000, 1_020])
+def test_a_nest_in_which_no_key_can_be_looked_for_is_told(depth: int) -> None:
+    for text in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+        loads(text)
+        with pytest.raises(NotJson, match="nested too deeply"):
+            doubled_key(text)
