@@ -208,10 +208,7 @@ def keep_digests(connection: Connection, conversation: ConversationRow) -> None:
     )
     is_deleted = (profile_facts.c.owner_pk == owner_pk, profile_facts.c.state == "deleted")
     if connection.execute(others.limit(1)).first() is None:
-        of_none = profile_facts.c.conversation_pk.is_(None)
-        connection.execute(
-            delete(profile_facts).where(*is_deleted, of_none, profile_facts.c.text == "")
-        )
+        _forget_digests(connection, owner_pk)
         return
     taught = select(profile_facts.c.pk).where(
         *is_deleted, profile_facts.c.conversation_pk == conversation.pk
@@ -235,9 +232,7 @@ def _behind(connection: Connection, fact: ProfileRow) -> Iterator[ProfileRow]:
 # --- what is emptied -----------------------------------------------------------------------------
 
 _WAITING = Prepared(
-    select(
-        profile_facts.c.pk, profile_facts.c.source, profile_facts.c.text, profile_facts.c.about
-    ).where(
+    select(*COLUMNS).where(
         profile_facts.c.owner_pk == bindparam("owner"),
         profile_facts.c.state == "deleted",
         profile_facts.c.text != "",
@@ -247,21 +242,57 @@ _WAITING = Prepared(
 
 def purge_deleted(connection: Connection, owner_pk: int, *, at_once: bool = False) -> int:
     """Empty the deleted facts of an owner that no view shows any more, or all; how many there were.
-    Those that the owner wrote leave their chains, and digests in place of their words. It is asked
-    wherever a view may have ceased to show one; where none waits it costs one look by an index."""
-    waiting = {pk: told for pk, *told in _WAITING.all(connection, owner=owner_pk)}
-    if not waiting:
+    Those that the owner wrote leave their chains, and digests in place of their words; of mended
+    ones both stay, of what was learned and of what the owner made of it. Where the owner has no
+    conversation there is nothing to learn from, and no digests stay. It is asked wherever a view
+    may have ceased to show one; where none waits it costs one look by an index."""
+    rows = [record(ProfileRow, row) for row in _WAITING.all(connection, owner=owner_pk)]
+    if not rows:
         return 0
+    waiting = {row.pk: row for row in rows}
     owned = select(conversations.c.pk).where(conversations.c.owner_pk == owner_pk)
     shown = set[int]() if at_once else pks_shown(connection, owned, "profile", waiting)
-    gone = waiting.keys() - shown
+    gone = [row for pk, row in waiting.items() if pk not in shown]
     emptied = update(profile_facts).values(text="", about=None)
-    taught = [pk for pk in gone if waiting[pk][0] is not None]
+    taught = [row.pk for row in gone if row.source is not None]
     connection.execute(emptied.where(profile_facts.c.pk.in_(taught)))
-    written = gone.difference(taught)
-    unlink(connection, owner_pk, written)
-    for pk in written:
-        _, text, about = waiting[pk]
-        digests = {"source": source_of(text, about), "replaces_pk": None}
-        connection.execute(emptied.where(profile_facts.c.pk == pk).values(**digests))
+    written = [row for row in gone if row.source is None]
+    unlink(connection, owner_pk, {row.pk for row in written})
+    for row in written:
+        digests = {"source": source_of(row.text, row.about), "replaces_pk": None}
+        connection.execute(emptied.where(profile_facts.c.pk == row.pk).values(**digests))
+    for row in gone:
+        if row.source is not None and row.origin == "owner":
+            _keep_wording(connection, row)
+    if connection.execute(owned.limit(1)).first() is None:
+        _forget_digests(connection, owner_pk)
     return len(gone)
+
+
+def _keep_wording(connection: Connection, fact: ProfileRow) -> None:
+    """Digests of what its owner made of a learned fact, beside those of what was learned."""
+    insert_fact(
+        connection,
+        owner_pk=fact.owner_pk,
+        conversation_pk=None,
+        text="",
+        about=None,
+        source=source_of(fact.text, fact.about),
+        origin="owner",
+        state="deleted",
+        replaces_pk=None,
+        created_ms=fact.created_ms,
+        ended_ms=fact.ended_ms,
+    )
+
+
+def _forget_digests(connection: Connection, owner_pk: int) -> None:
+    """Remove what stayed of deleted facts that no conversation holds."""
+    connection.execute(
+        delete(profile_facts).where(
+            profile_facts.c.owner_pk == owner_pk,
+            profile_facts.c.state == "deleted",
+            profile_facts.c.conversation_pk.is_(None),
+            profile_facts.c.text == "",
+        )
+    )

@@ -3,7 +3,7 @@
 `source` says where a fact was learned and, in digests, of what it tells: the digest of the message
 alone, of what it is about, and of its pairs of letters. By it a fact that was deleted, and whose
 text is gone, is known when a summarizer tells it again in other words. Of what its owner wrote it
-is made when the text goes, without a message.
+is made when the text goes, without a message; what they mended leaves both.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class _Learner:
             return True
         is_near = known.place in self._contents
         least = ALIKE if is_near else SAME
-        if not known.source.is_about(source) and known.source.share(source) < least:
+        if not any(one.is_about(source) or one.share(source) >= least for one in known.wordings):
             return False
         ended_ms = known.row.ended_ms or 0
         return is_near or said_ms <= ended_ms or self._first_said(source.place) <= ended_ms
@@ -325,6 +325,13 @@ class _Known:
         if self.row.source is None:
             return _Source.describe("", self.row.about, self.row.text)
         return _Source.read(self.row.source)
+
+    @cached_property
+    def wordings(self) -> tuple[_Source, ...]:
+        """The same, and what it says as long as its text is there: its owner may have mended it."""
+        if self.row.source is None or not self.row.text:
+            return (self.source,)
+        return self.source, _Source.describe("", self.row.about, self.row.text)
 
     @cached_property
     def form(self) -> _Form:

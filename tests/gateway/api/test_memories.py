@@ -88,6 +88,8 @@ async def test_a_fact_is_added_listed_found_edited_and_deleted(door: Door, text:
     assert (new.json()["text"], new.json()["about"]) == (f"{text} {text}", "my home")
     assert await texts(door) == [f"{text} {text}"]
     assert (await door.get(f"{PATH}/{made['id']}")).json() == new.json()
+    same = await send(door, "PATCH", f"{PATH}/{made['id']}", {"text": new.json()["text"]})
+    assert same.json() == new.json(), "in the same words it stays what it is"
     back = await send(door, "POST", f"{PATH}/{new.json()['id']}/undo")
     assert (await texts(door), back.json()["text"]) == ([text], text)
     gone = await door.delete(f"{PATH}/{back.json()['id']}")

@@ -174,6 +174,14 @@ class DeletedFacts(RuleBasedStateMachine):
             told = (f"Mended {self.now} 🦌", fact.about)
             memory_edits.edit_fact(self.connection, fact, *told, self._tick(), now=False)
 
+    @rule(pick=PICK, told=ONE)
+    def mend_one_into_what_is_told_elsewhere(self, pick: int, told: tuple[str, int]) -> None:
+        """By its words alone it is known then, not by its subject."""
+        about, at = told
+        words = SAYINGS[about][at % len(SAYINGS[about])]
+        for fact in self._one_of(self._active(), pick):
+            memory_edits.edit_fact(self.connection, fact, words, None, self._tick(), now=False)
+
     @rule(pick=PICK)
     def undo_one(self, pick: int) -> None:
         for fact in self._one_of(self._active(), pick):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from gateway.store import profile_edits
+from gateway.store import profile_edits, transcript
 from gateway.store.conversations import delete_conversation
 from gateway.store.transcript import ConversationRow
 from tests.gateway.house import House
@@ -99,3 +99,45 @@ def test_a_copy_of_a_chat_says_what_it_says_when_the_first_did(chats: Chats) -> 
     assert second
     anew = chats.say(copy, "My goat Quill is well again!", parent=rest[-1])
     assert chats.learn(copy, anew, told) == 1
+
+
+MENDED = [
+    ("We moved to a farm near Porto.", "The user owns a farm near Porto."),
+    ("ポルトの近くの農場に引っ越した。", "ポルトの近くに農場を持っている。"),
+    ("我搬到了波尔图附近的农场。", "用户在波尔图附近有一个农场。"),
+    ("포르투 근처 농장으로 이사했어.", "사용자는 포르투 근처에 농장이 있다."),
+    ("Мы переехали на ферму под Порту.", "У пользователя ферма под Порту."),
+    ("Nos mudamos a una granja 🦌.", "El usuario tiene una granja 🦌."),
+]
+
+
+@pytest.mark.parametrize("now", [False, True], ids=["waits", "at once"])
+@pytest.mark.parametrize(("said", "mended"), MENDED)
+def test_what_its_owner_mended_and_deleted_is_known_by_both_wordings(
+    chats: Chats, said: str, mended: str, now: bool
+) -> None:
+    """Its text may wait for a view or be gone, and the chat that taught it too."""
+    chat, other = chats.begin(), chats.begin()
+    nodes = chats.say(chat, "I keep nine cats.")
+    before = chats.say(other, said, "I keep nine cats, as I said.")
+    assert chats.learn(chat, nodes, ("", "Nine cats live there.", 0)) == 1
+    learned = chats.row("Nine cats live there.")
+    own = profile_edits.edit_fact(chats.connection, learned, mended, None, NOW + 2)
+    if not now:
+        profile_edits.end_facts(chats.connection, [own.pk, learned.pk], "deleted", NOW + 5)
+        assert chats.learn(other, before, ("", mended, 0)) == 0, "its text is there still"
+    profile_edits.delete_fact(chats.connection, own, NOW + 5, at_once=now)
+    for _ in range(2):
+        assert chats.learn(other, before, ("", mended, 0)) == 0
+        assert chats.learn(other, before, ("", "Nine cats live there.", 2)) == 0
+        if transcript.conversation_by_pk(chats.connection, chats.owner, chat.pk) is not None:
+            erase(chats, chat)
+    assert {told for _, told in digests(chats)} == {""}
+    later = chats.say(other, f"{said} {said}", parent=before[-1], now=NOW + 6)
+    assert chats.learn(other, later, ("", mended, 0)) == 1
+
+
+def test_who_has_no_chat_leaves_no_digests(chats: Chats) -> None:
+    own = profile_edits.add_fact(chats.connection, chats.owner, "我的猫叫味噌。", "猫", NOW)
+    profile_edits.delete_fact(chats.connection, own, NOW + 5)
+    assert digests(chats) == []
