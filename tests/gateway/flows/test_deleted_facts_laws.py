@@ -59,12 +59,14 @@ class Chat:
 
 @dataclass(frozen=True)
 class Gone:
-    """What its owner deleted, or a scrub rejected, and when."""
+    """What its owner deleted, or a scrub rejected, and when. everywhere: from the profile; else it
+    is what one chat told, and a copy of that chat tells it still."""
 
     conversation_pk: int | None
     source: str | None
     words: str
     ended_ms: int
+    everywhere: bool
 
 
 def _is_withdrawn(state: EntryState) -> bool:
@@ -191,7 +193,7 @@ class DeletedFacts(RuleBasedStateMachine):
     @rule(pick=PICK, now=st.booleans())
     def delete_one(self, pick: int, now: bool) -> None:
         for fact in self._one_of(self._active(), pick):
-            with self._deleting():
+            with self._deleting(everywhere=True):
                 memory_edits.delete_fact(self.connection, fact, self._tick(), now=now)
             self.forgotten[words_of(fact.text)] = self.now
 
@@ -289,7 +291,8 @@ class DeletedFacts(RuleBasedStateMachine):
         for pk, gone in self.gone.items():
             for row in rows:
                 told = (row.source, words_of(row.text))
-                is_it = row.pk == pk or told == (gone.source, gone.words)
+                is_there = gone.everywhere or row.conversation_pk == gone.conversation_pk
+                is_it = row.pk == pk or (is_there and told == (gone.source, gone.words))
                 assert not is_it or row.state == "deleted", (gone, row)
 
     @invariant()
@@ -387,7 +390,7 @@ class DeletedFacts(RuleBasedStateMachine):
                 self.taught.setdefault(row.source, words_of(row.text))
 
     @contextmanager
-    def _deleting(self) -> Iterator[None]:
+    def _deleting(self, *, everywhere: bool = False) -> Iterator[None]:
         """What an act deletes is gone."""
         before = [row for row in self._rows() if row.state != "deleted"]
         yield
@@ -397,7 +400,7 @@ class DeletedFacts(RuleBasedStateMachine):
             if not is_left:
                 ended = after[row.pk].ended_ms if row.pk in after else None
                 told = (row.conversation_pk, row.source, words_of(row.text))
-                self.gone[row.pk] = Gone(*told, ended or self.now)
+                self.gone[row.pk] = Gone(*told, ended or self.now, everywhere)
 
     @contextmanager
     def _undoing(self, chat: Chat) -> Iterator[None]:
