@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 from sqlalchemy import make_url
@@ -28,13 +30,29 @@ _folder = click.argument(
 )
 
 
+class _Target(click.ParamType[tuple[Path, bool]]):
+    """Where a copy goes, and whether it is called a folder: by a separator at its end, which a Path
+    does not keep."""
+
+    name = "path"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Path, bool]:
+        path = DatabasePath().convert(value, param, ctx)
+        is_folder = os.fspath(value).endswith(os.sep)
+        if is_folder and path.exists() and not path.is_dir():
+            self.fail(f"'{path}' is no folder.", param, ctx)
+        return path, is_folder
+
+
 @click.group("backup", invoke_without_command=True)
 @click.option(
     "--to",
     metavar="FILE|DIR",
-    type=DatabasePath(),
+    type=_Target(),
     help="Where the copy goes; in a folder it is named by its time [backups/ beside the database]. "
-    "What is not there yet is a folder, unless its name has an ending, such as .db.",
+    "What is not there yet is a folder, unless its name has an ending, such as .db, and no slash.",
 )
 @click.option(
     "--expires",
@@ -53,7 +71,7 @@ _folder = click.argument(
 @click.pass_context
 def backup_group(
     context: click.Context,
-    to: Path | None,
+    to: tuple[Path, bool] | None,
     expires: int,
     keep: int | None,
     database_url: str | None,
@@ -100,12 +118,12 @@ def database_path(database_url: str | None) -> Path:
         store.close()
 
 
-def _choose(to: Path | None, source: Path, now_ms: int) -> tuple[Path, bool]:
+def _choose(to: tuple[Path, bool] | None, source: Path, now_ms: int) -> tuple[Path, bool]:
     """(the copy's path, whether it is in a folder of backups)."""
-    folder = source.parent / FOLDER if to is None else to
+    folder, is_folder = to or (source.parent / FOLDER, True)
     if not folder.exists() and not folder.parent.is_dir():
         raise ConfigurationError(f"there is no folder {folder.parent}; make it first")
-    if not folder.exists() and not folder.suffix:
+    if not folder.exists() and (is_folder or not folder.suffix):
         folder.mkdir(mode=0o700)
     if folder.is_dir():
         return folder / name_backup(source, now_ms), True

@@ -29,7 +29,7 @@ def test_a_backup_for_programs(run: Run, seeded: Seeded, tmp_path: Path) -> None
 
 
 def test_a_folder_that_is_not_there_is_made(run: Run, seeded: Seeded, tmp_path: Path) -> None:
-    for name in ("safe", "数据/"):
+    for name in ("safe", "数据/", "копии-2026.12/"):
         done = run("backup", "--to", name, "--keep", "3", "--json")
         assert done.exit_code == 0, done.stderr
         folder = tmp_path / name
@@ -114,6 +114,7 @@ def test_wrong_use(run: Run, seeded: Seeded, tmp_path: Path) -> None:
         (("--database-url", "mysql://x/y"), "not supported"),
         (("--database-url", "://"), "cannot be read"),
         (("--to", "no/where.db"), "there is no folder no"),
+        (("--to", "foldgate.db/"), "is no folder"),
         (("--to", "one.db", "--keep", "3"), "--keep counts"),
         (("--expires", "soon"), "is no duration"),
         (("--expires", "0s"), "is no duration"),
